@@ -1,0 +1,78 @@
+# Every test, by label: unit (C programs), cli (the tool from outside), lint (rules of the house),
+# oracle (independent programs and data; skipped where absent), fuzz (malformed input through the fuzz
+# entry points). Exit status 77 means skipped.
+pkg_check_modules(CMOCKA REQUIRED IMPORTED_TARGET cmocka)
+find_package(Python3 COMPONENTS Interpreter)
+# tools/check prepares an environment with the packages that oracle tests compare with.
+if(EXISTS "$ENV{BITCONV_ORACLE_PYTHON}")
+    set(oracle_python "$ENV{BITCONV_ORACLE_PYTHON}")
+else()
+    set(oracle_python "${Python3_EXECUTABLE}")
+endif()
+
+# Data that is not part of a clone; tests that need it are skipped where it is absent.
+set(BITCONV_SHARED "${PROJECT_SOURCE_DIR}/../shared" CACHE PATH "Folder with golden data")
+
+add_library(bitconv_test_support INTERFACE)
+target_include_directories(bitconv_test_support INTERFACE src . tests)
+target_compile_definitions(bitconv_test_support INTERFACE
+    BITCONV_SOURCE_DIR="${PROJECT_SOURCE_DIR}" BITCONV_BIN="$<TARGET_FILE:bitconv>")
+target_link_libraries(bitconv_test_support INTERFACE bitconv_flags bitconv_static PkgConfig::CMOCKA
+    PkgConfig::CJSON Threads::Threads m)
+
+file(GLOB support_sources CONFIGURE_DEPENDS tests/support/*.c)
+add_library(bitconv_support STATIC ${support_sources})
+target_link_libraries(bitconv_support PUBLIC bitconv_test_support)
+
+function(bitconv_add_test name label)
+    add_test(NAME ${label}.${name} COMMAND ${ARGN})
+    set_tests_properties(${label}.${name} PROPERTIES LABELS ${label} SKIP_RETURN_CODE 77 TIMEOUT 900
+        ENVIRONMENT "BITCONV_SHARED=${BITCONV_SHARED};BITCONV_BIN=$<TARGET_FILE:bitconv>;BITCONV_SOURCE_DIR=${PROJECT_SOURCE_DIR};BITCONV_BUILD_DIR=${PROJECT_BINARY_DIR};UBSAN_OPTIONS=print_stacktrace=1;ASAN_OPTIONS=allocator_may_return_null=1")
+endfunction()
+
+file(GLOB unit_sources CONFIGURE_DEPENDS tests/unit/test_*.c)
+foreach(source ${unit_sources})
+    get_filename_component(program ${source} NAME_WE)
+    string(REPLACE "test_" "" name ${program})
+    add_executable(${program} ${source})
+    target_link_libraries(${program} PRIVATE bitconv_support)
+    bitconv_add_test(${name} unit ${program})
+endforeach()
+
+# Each fuzz entry point as an ordinary test: the driver feeds it mutations of its seeds.
+file(GLOB fuzz_sources CONFIGURE_DEPENDS tests/fuzz/fuzz_*.c)
+foreach(source ${fuzz_sources})
+    get_filename_component(program ${source} NAME_WE)
+    string(REPLACE "fuzz_" "" name ${program})
+    add_executable(${program} ${source} tests/fuzz/driver.c)
+    target_link_libraries(${program} PRIVATE bitconv_support)
+    bitconv_add_test(${name} fuzz ${program})
+endforeach()
+
+file(GLOB bench_sources CONFIGURE_DEPENDS tests/bench/bench_*.c)
+foreach(source ${bench_sources})
+    get_filename_component(program ${source} NAME_WE)
+    add_executable(${program} ${source})
+    target_link_libraries(${program} PRIVATE bitconv_support)
+endforeach()
+
+foreach(kind lint cli)
+    file(GLOB scripts CONFIGURE_DEPENDS tests/${kind}/*.sh)
+    foreach(script ${scripts})
+        get_filename_component(name ${script} NAME_WE)
+        bitconv_add_test(${name} ${kind} bash ${script})
+    endforeach()
+endforeach()
+
+if(oracle_python)
+    file(GLOB scripts CONFIGURE_DEPENDS tests/oracle/*.py)
+    foreach(script ${scripts})
+        get_filename_component(name ${script} NAME_WE)
+        bitconv_add_test(${name} oracle ${oracle_python} ${script} $<TARGET_FILE:bitconv>)
+    endforeach()
+endif()
+
+# The generator of fixtures/models; cli.fixtures compares its output with the committed folders.
+add_executable(make_fixtures tests/fixtures/make_fixtures.c tests/fixtures/fixture_tokenizers.c)
+target_include_directories(make_fixtures PRIVATE tests/fixtures)
+target_link_libraries(make_fixtures PRIVATE bitconv_support)

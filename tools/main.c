@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: MIT
+ * The command-line tool: command table, help, dispatch, and the ending all commands share. */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "bitconv/bitconv.h"
+#include "cmd.h"
+
+static const struct command *const commands[] = {
+    &command_convert,
+    &command_inspect,
+    &command_verify,
+};
+#define N_COMMANDS (sizeof commands / sizeof commands[0])
+
+static void print_overview(void)
+{
+    printf("bitconv %s: ternary models from Hugging Face checkpoints to GGUF, proven lossless\n\n"
+           "usage: bitconv COMMAND [options] ARGS\n\ncommands:\n",
+           bitconv_version());
+    for (size_t i = 0; i < N_COMMANDS; i++)
+        printf("  %-10s %s\n", commands[i]->name, commands[i]->summary);
+    printf("\n`bitconv COMMAND --help` shows the options of a command, with examples.\n"
+           "exit status: 0 done; 1 a verification or check found a difference;\n"
+           "             2 could not do it (usage, input, I/O)\n");
+}
+
+static void print_command_help(const struct command *command)
+{
+    printf("usage: bitconv %s\n\n%s\n\noptions:\n", command->usage, command->summary);
+    opts_print_help(command->options);
+    printf("\ngeneral:\n");
+    opts_print_help(global_options);
+    printf("\nexamples:\n%s", command->examples);
+}
+
+static const struct command *find_command(const char *name)
+{
+    for (size_t i = 0; i < N_COMMANDS; i++)
+        if (strcmp(commands[i]->name, name) == 0) return commands[i];
+    return NULL;
+}
+
+/* A full disk behind a redirected stdout must not look like success. */
+static int finish(int status)
+{
+    const bool failed = ferror(stdout) != 0;
+    errno = 0;
+    if (fclose(stdout) != 0 || failed) {
+        fprintf(stderr, "bitconv: standard output: %s\n", errno ? strerror(errno) : "write error");
+        return 2;
+    }
+    return status;
+}
+
+static int run_command(const struct command *command, int argc, char **argv)
+{
+    struct globals globals = {0};
+    struct parsed parsed;
+    struct ui ui;
+    char message[512];
+    const bool ok = opts_parse(argc, argv, command->options, command->settings_size, &globals,
+                               &parsed, message, sizeof message);
+    ui_init(&ui, &globals);
+    int status = 0;
+    if (!ok)
+        status = ui_usage(&ui, command->name, "%s", message);
+    else if (globals.help)
+        print_command_help(command);
+    else if (globals.version)
+        printf("bitconv %s\n", bitconv_version());
+    else
+        status = command->run(&ui, &globals, parsed.settings, parsed.args, parsed.n_args);
+    ui_release(&ui);
+    opts_free(&parsed);
+    return status;
+}
+
+/* Finds the command word: the first argument that is not an option ("bitconv --json inspect F"
+ * works as long as the options before it take no value), and removes it from argv. */
+static const char *take_command_word(int *argc, char **argv)
+{
+    for (int i = 1; i < *argc; i++) {
+        if (argv[i][0] == '-') {
+            if (strcmp(argv[i], "--") == 0) return NULL;
+            if (strcmp(argv[i], "--threads") == 0 || strcmp(argv[i], "--cpu") == 0 ||
+                strcmp(argv[i], "-t") == 0)
+                i++;
+            continue;
+        }
+        const char *word = argv[i];
+        memmove(&argv[i], &argv[i + 1], (size_t)(*argc - i) * sizeof *argv);
+        --*argc;
+        return word;
+    }
+    return NULL;
+}
+
+int main(int argc, char **argv)
+{
+    const char *word = take_command_word(&argc, argv);
+    if (word != NULL && strcmp(word, "help") == 0) {
+        word = take_command_word(&argc, argv);
+        const struct command *topic = word ? find_command(word) : NULL;
+        if (word != NULL && topic == NULL) {
+            fprintf(stderr, "bitconv: unknown command (try `bitconv --help`)\n");
+            return 2;
+        }
+        if (topic)
+            print_command_help(topic);
+        else
+            print_overview();
+        return finish(0);
+    }
+    const struct command *command = word ? find_command(word) : NULL;
+    if (command != NULL) return finish(run_command(command, argc, argv));
+    if (word != NULL) {
+        struct bc_buf masked = {0};
+        ui_cell(&masked, word, 0, false);
+        fprintf(stderr, "bitconv: unknown command '%s' (try `bitconv --help`)\n",
+                bc_buf_str(&masked));
+        bc_buf_release(&masked);
+        return 2;
+    }
+    if (argc > 1 && strcmp(argv[1], "--version") == 0) {
+        printf("bitconv %s\n", bitconv_version());
+        return finish(0);
+    }
+    if (argc > 1 && (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0)) {
+        print_overview();
+        return finish(0);
+    }
+    fprintf(stderr, "bitconv: no command given (try `bitconv --help`)\n");
+    return 2;
+}

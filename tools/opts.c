@@ -1,0 +1,206 @@
+/* SPDX-License-Identifier: MIT
+ * The option parser and the help column. */
+#include "opts.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+const struct option_row global_options[] = {
+    {"help", 'h', OPTION_FLAG, offsetof(struct globals, help), NULL, "show this help"},
+    {"version", 0, OPTION_FLAG, offsetof(struct globals, version), NULL, "show the version"},
+    {"json", 0, OPTION_FLAG, offsetof(struct globals, json), NULL,
+     "one JSON document on standard output"},
+    {"quiet", 'q', OPTION_FLAG, offsetof(struct globals, quiet), NULL,
+     "no warnings, no progress, no summary"},
+    {"verbose", 'v', OPTION_FLAG, offsetof(struct globals, verbose), NULL, "notes and long tables"},
+    {"no-progress", 0, OPTION_FLAG, offsetof(struct globals, no_progress), NULL,
+     "no progress bar (there is none when piped)"},
+    {"threads", 't', OPTION_UINT, offsetof(struct globals, threads), "N",
+     "worker threads (default: online processors)"},
+    {"cpu", 0, OPTION_STRING, offsetof(struct globals, cpu), "SET",
+     "instruction set: scalar, avx2, avx512, neon"},
+    {NULL, 0, OPTION_FLAG, 0, NULL, NULL},
+};
+
+struct parser {
+    int argc, at;
+    char **argv;
+    const struct option_row *rows;
+    struct globals *globals;
+    struct parsed *out;
+    char *message;
+    size_t message_size;
+};
+
+static const struct option_row *find_row(const struct option_row *rows, const char *name,
+                                         size_t len, char letter)
+{
+    for (; rows && rows->name; rows++) {
+        if (letter != 0 && rows->letter == letter) return rows;
+        if (letter == 0 && strlen(rows->name) == len && memcmp(rows->name, name, len) == 0)
+            return rows;
+    }
+    return NULL;
+}
+
+static bool parse_size(const char *text, uint64_t *out)
+{
+    if (text[0] < '0' || text[0] > '9') return false;
+    char *end = NULL;
+    errno = 0;
+    const unsigned long long v = strtoull(text, &end, 10);
+    if (errno != 0) return false;
+    static const char units[] = "KMGT";
+    unsigned shift = 0;
+    if (*end != '\0') {
+        const char *unit = strchr(units, *end >= 'a' ? *end - 32 : *end);
+        if (unit == NULL) return false;
+        shift = 10 * (unsigned)(unit - units + 1);
+        end++;
+        if (strcmp(end, "iB") == 0 || strcmp(end, "B") == 0) end += strlen(end);
+    }
+    if (*end != '\0' || (shift != 0 && v > UINT64_MAX >> shift)) return false;
+    *out = (uint64_t)v << shift;
+    return true;
+}
+
+static bool parse_uint(const char *text, unsigned *out)
+{
+    uint64_t v;
+    if (!parse_size(text, &v) || v > 1000000 || strspn(text, "0123456789") != strlen(text))
+        return false;
+    *out = (unsigned)v;
+    return true;
+}
+
+/* Lists keep their items in an array of their own, which grows by one. */
+static bool append_list(struct parser *p, struct option_list *list, const char *value)
+{
+    struct parsed *out = p->out;
+    size_t slot = 0;
+    while (slot < out->n_lists && (const char *const *)out->lists[slot] != list->items)
+        slot++;
+    if (list->n == 0) slot = out->n_lists;
+    if (slot == out->n_lists) {
+        const char ***lists = realloc(out->lists, (out->n_lists + 1) * sizeof *lists);
+        if (lists == NULL) return false;
+        out->lists = lists;
+        lists[out->n_lists++] = NULL;
+    }
+    const char **items = realloc(out->lists[slot], (list->n + 1) * sizeof *items);
+    if (items == NULL) return false;
+    out->lists[slot] = items;
+    items[list->n++] = value;
+    list->items = items;
+    return true;
+}
+
+static bool complain(struct parser *p, const char *format, const char *name, const char *value)
+{
+    snprintf(p->message, p->message_size, format, name, value);
+    return false;
+}
+
+static bool store(struct parser *p, const struct option_row *row, void *base, const char *value)
+{
+    void *place = (char *)base + row->offset;
+    switch (row->kind) {
+    case OPTION_FLAG:
+        *(bool *)place = true;
+        return true;
+    case OPTION_STRING:
+        *(const char **)place = value;
+        return true;
+    case OPTION_UINT:
+        if (parse_uint(value, place)) return true;
+        return complain(p, "--%s: '%s' is not a number", row->name, value);
+    case OPTION_SIZE:
+        if (parse_size(value, place)) return true;
+        return complain(p, "--%s: '%s' is not a size such as 2G or 512M", row->name, value);
+    case OPTION_LIST:
+        if (append_list(p, place, value)) return true;
+        return complain(p, "--%s: out of memory at '%s'", row->name, value);
+    }
+    return false;
+}
+
+/* One option, `name` of `len` bytes or a letter; `inline_value` behind '=' or NULL. */
+static bool take_option(struct parser *p, const char *name, size_t len, char letter,
+                        const char *inline_value)
+{
+    void *base = p->out->settings;
+    const struct option_row *row = find_row(p->rows, name, len, letter);
+    if (row == NULL) {
+        row = find_row(global_options, name, len, letter);
+        base = p->globals;
+    }
+    if (row == NULL) return complain(p, "unknown option '%s'%s", p->argv[p->at], "");
+    if (row->kind == OPTION_FLAG) {
+        if (inline_value) return complain(p, "--%s takes no value ('%s')", row->name, inline_value);
+        return store(p, row, base, NULL);
+    }
+    const char *value = inline_value;
+    if (value == NULL) {
+        if (p->at + 1 >= p->argc)
+            return complain(p, "--%s needs a value (%s)", row->name, row->value);
+        value = p->argv[++p->at];
+    }
+    return store(p, row, base, value);
+}
+
+bool opts_parse(int argc, char **argv, const struct option_row *rows, size_t settings_size,
+                struct globals *globals, struct parsed *out, char *message, size_t message_size)
+{
+    memset(out, 0, sizeof *out);
+    struct parser p = {argc, 1, argv, rows, globals, out, message, message_size};
+    out->args = calloc((size_t)argc + 1, sizeof *out->args);
+    out->settings = calloc(1, settings_size + 1);
+    if (out->args == NULL || out->settings == NULL)
+        return complain(&p, "out of memory%s%s", "", "");
+    bool options_end = false;
+    for (; p.at < argc; p.at++) {
+        const char *arg = argv[p.at];
+        if (options_end || arg[0] != '-' || arg[1] == '\0') {
+            out->args[out->n_args++] = arg;
+        } else if (strcmp(arg, "--") == 0) {
+            options_end = true;
+        } else if (arg[1] == '-') {
+            const char *equal = strchr(arg, '=');
+            const size_t len = equal ? (size_t)(equal - arg - 2) : strlen(arg + 2);
+            if (!take_option(&p, arg + 2, len, 0, equal ? equal + 1 : NULL)) return false;
+        } else {
+            if (!take_option(&p, NULL, 0, arg[1], arg[2] ? arg + 2 : NULL)) return false;
+        }
+    }
+    return true;
+}
+
+void opts_free(struct parsed *parsed)
+{
+    for (size_t i = 0; i < parsed->n_lists; i++)
+        free((void *)parsed->lists[i]);
+    free((void *)parsed->lists);
+    free((void *)parsed->args);
+    free(parsed->settings);
+    memset(parsed, 0, sizeof *parsed);
+}
+
+void opts_print_help(const struct option_row *rows)
+{
+    for (; rows->name; rows++) {
+        char left[64];
+        int used = rows->letter ? snprintf(left, sizeof left, "-%c, ", rows->letter)
+                                : snprintf(left, sizeof left, "    ");
+        snprintf(left + used, sizeof left - (size_t)used, "--%s%s%s", rows->name,
+                 rows->value ? " " : "", rows->value ? rows->value : "");
+        printf("  %-30s", left);
+        for (const char *line = rows->help; line != NULL;) {
+            const char *end = strchr(line, '\n');
+            printf("%s%.*s\n", line == rows->help ? " " : "                                 ",
+                   end ? (int)(end - line) : (int)strlen(line), line);
+            line = end ? end + 1 : NULL;
+        }
+    }
+}
