@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: MIT
+ * The table of ternary packs: adding one is adding its line here. */
+#include <string.h>
+
+#include "formats/rows.h"
+
+/* Where two rows share a GGUF type, the default layout stands first. */
+static const struct bc_format *const rows[] = {
+    &bc_format_i2_s,
+    &bc_format_i2_s_64,
+};
+#define N_ROWS (sizeof rows / sizeof rows[0])
+
+const struct bc_format *bc_format_find(const char *name)
+{
+    for (size_t i = 0; i < N_ROWS; i++) {
+        if (strcmp(rows[i]->name, name) == 0) return rows[i];
+    }
+    return NULL;
+}
+
+const struct bc_format *bc_format_by_type(uint32_t type_id)
+{
+    for (size_t i = 0; i < N_ROWS; i++) {
+        if (rows[i]->type_id == type_id) return rows[i];
+    }
+    return NULL;
+}
+
+const struct bc_format *bc_format_at(size_t index)
+{
+    return index < N_ROWS ? rows[index] : NULL;
+}

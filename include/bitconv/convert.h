@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: MIT
+ * Checkpoint folder -> GGUF. */
+#ifndef BITCONV_CONVERT_H
+#define BITCONV_CONVERT_H
+
+#include "bitconv/gguf.h"
+#include "bitconv/status.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Zero-initialise: zero and NULL mean the default. Strings are borrowed for the call. */
+struct bitconv_convert_options {
+    const char *outtype;          /* "f32", "f16", "bf16", "i2_s" (required) */
+    const char *outfile;          /* NULL: DIR/NAME-T.gguf */
+    const char *target;           /* "auto", "bitnet", "llama.cpp" */
+    const char *dialect;          /* "bitnet" or "bitnet-rebased" */
+    const char *arch_name;        /* general.architecture where readers differ */
+    const char *name;             /* general.name */
+    const char *pre;              /* tokenizer.ggml.pre */
+    const char *chat_template;    /* path of a template file */
+    const char *quant;            /* "auto", "absmean", "baked" */
+    const char *on_misfit;        /* "fail", or a float type for tensors that do not fit the pack */
+    const char *embd_type;        /* type of token_embd */
+    const char *output_type;      /* type of output */
+    const char *scale_convention; /* "auto", "multiply", "divide" */
+    const char *i2s_layout;       /* "128" or "64" */
+    const char *quantize_regex;   /* tensors to pack as well */
+    const char *keep_regex;       /* tensors to leave float */
+    const char *const *meta;      /* n_meta strings KEY=TYPE:VALUE */
+    size_t n_meta;
+    uint64_t split_max_size;      /* bytes; 0: one file */
+    bool trim_vocab;
+    bool allow_nonfinite_zero;
+    bool plain;      /* no bitconv.* metadata */
+    bool force;      /* overwrite */
+    bool dry_run;    /* plan only: nothing is written */
+    bool vocab_only; /* metadata and tokenizer, no tensors */
+    unsigned n_threads; /* 0: online processors */
+    const char *cpu;    /* "scalar", "avx2", "avx512", "neon"; NULL: best */
+};
+
+/* One tensor of the output (and of the plan). */
+struct bitconv_converted_tensor {
+    const char *name, *source; /* GGUF name; HF name (the first of a stack) */
+    const char *type;          /* GGUF type name */
+    const char *pack;          /* ternary pack or NULL */
+    const char *how;           /* how the trits were obtained, or NULL */
+    uint32_t n_dims;
+    uint64_t ne[4];
+    uint64_t parameters, size;
+    double zeros;          /* share of zero trits */
+    float scale;           /* the effective multiplier (slice 0) */
+    float stored_scale;    /* as in the checkpoint; 0 when computed */
+    double relative_error; /* |W - trit*scale| / |W| (Frobenius), 0 when exact; -1 unknown */
+    char fingerprint[33];  /* "" when not ternary */
+    bool reference_differs; /* a reference converter would write something else here */
+    bool misfit;            /* stored as --on-misfit's type */
+};
+
+struct bitconv_conversion {
+    const char *output, *outtype, *target, *architecture;
+    struct bitconv_converted_tensor *tensors;
+    size_t n_tensors;
+    uint64_t file_size;
+    uint64_t peak_memory; /* estimate of anonymous memory, bytes (without the tokenizer's JSON) */
+    uint32_t n_files;
+    char fingerprint[33]; /* of the model; "" when nothing is ternary */
+    void *internal;
+};
+
+/* Converts. The output appears under its name only when it is complete. Warnings and findings go to
+ * the sink. The caller releases *out with bitconv_conversion_free, also after a dry run. */
+BITCONV_API enum bitconv_status bitconv_convert(const char *dir,
+                                                const struct bitconv_convert_options *options,
+                                                const struct bitconv_sink *sink,
+                                                struct bitconv_conversion **out,
+                                                struct bitconv_error *err);
+BITCONV_API void bitconv_conversion_free(struct bitconv_conversion *conversion);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: MIT
+ * The proofs: what a GGUF (or safetensors) file holds, and that it is what the checkpoint says. */
+#ifndef BITCONV_VERIFY_H
+#define BITCONV_VERIFY_H
+
+#include "bitconv/convert.h"
+#include "bitconv/status.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct bitconv_verify_options {
+    const char *source;   /* checkpoint folder, or NULL */
+    const char *against;  /* manifest to compare with, or NULL */
+    const char *dialect;  /* overrides the dialect decision, or NULL */
+    bool lenient;         /* code 3 of I2_S counts as 0, with a warning */
+    unsigned n_threads;
+    const char *cpu;
+    /* With source: what convert was told where that was not the default (target, quant, pre, meta, ...),
+     * so that the checkpoint is read the same way. NULL: nothing. What it writes and how is ignored. */
+    const struct bitconv_convert_options *conversion;
+};
+
+enum bitconv_verdict { BITCONV_PASSED, BITCONV_FAILED, BITCONV_NOT_RUN };
+
+/* One proof: what it covered, or why it was not run. */
+struct bitconv_proof {
+    const char *name;   /* "structure", "packs", "fingerprints", "source", ... */
+    enum bitconv_verdict verdict;
+    const char *detail; /* one sentence */
+    uint64_t checked, skipped; /* tensors */
+};
+
+struct bitconv_verified_tensor {
+    const char *name, *type, *pack; /* pack NULL when not ternary */
+    bool ok;
+    float scale;
+    double zeros;
+    char fingerprint[33]; /* "" when not ternary */
+    char xxh3[33];        /* XXH3-128 of the tensor's bytes */
+    const char *problem;  /* first difference, NULL when ok */
+};
+
+struct bitconv_verification {
+    bool ok; /* no proof failed */
+    struct bitconv_proof *proofs;
+    size_t n_proofs;
+    struct bitconv_verified_tensor *tensors;
+    size_t n_tensors;
+    char fingerprint[33];
+    void *internal;
+};
+
+/* Runs every proof that applies. BITCONV_OK: the result is complete and says ok or not.
+ * An input that cannot be read at all fails instead. */
+BITCONV_API enum bitconv_status bitconv_verify(const char *path,
+                                               const struct bitconv_verify_options *options,
+                                               const struct bitconv_sink *sink,
+                                               struct bitconv_verification **out,
+                                               struct bitconv_error *err);
+BITCONV_API void bitconv_verification_free(struct bitconv_verification *verification);
+/* Writes a manifest (JSON: file, size, metadata digest, tensors with type, shape, xxh3, fingerprint). */
+BITCONV_API enum bitconv_status bitconv_manifest_write(const struct bitconv_verification *v,
+                                                       const char *path, bool force,
+                                                       struct bitconv_error *err);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,187 @@
+/* SPDX-License-Identifier: MIT
+ * Makes pieces of tensors into the bytes of the file. */
+#include "convert/piece.h"
+
+#include <string.h>
+
+#include "base/bytes.h"
+#include "io/gguf_types.h"
+
+enum { CHUNK = 4096 }; /* values on the stack at once */
+
+struct filler {
+    const struct bc_setup *setup;
+    const struct bc_model *model;
+    const struct bc_kernels *k;
+    struct bc_piece *p;
+};
+
+/* ---- packs ---- */
+
+/* A pack that can start and stop at its granule is its granules one after the other, with what
+ * belongs to the whole tensor behind them. So a piece is packed as if it were a tensor of its own,
+ * and only the last one keeps what is behind. */
+static enum bitconv_status fill_packed(const struct filler *f)
+{
+    struct bc_piece *p = f->p;
+    const struct bc_plan_tensor *t = p->tensor;
+    const struct bc_format *pack = t->type.pack;
+    const struct bc_pack_shape shape = {.cols = p->n, .rows = 1, .slices = 1, .n = p->n};
+    int8_t *trits = (int8_t *)(p->slot + 2 * BC_PIECE_VALUES);
+    BC_TRY(bc_weight_trits_at(f->model, t->weight, &t->decision, &f->setup->weights, f->k, p->first,
+                              p->n, trits, &p->loss, &p->err));
+    f->k->count_trits(trits, p->n, p->counts);
+    pack->pack(f->k, &shape, trits, 0, p->n, p->slot);
+    pack->put_scales(&shape, t->decision.scales, 1, p->slot);
+    p->trits = trits;
+    p->data = p->slot;
+    p->size = (size_t)(p->ends ? pack->size(&shape) : pack->trit_bytes(&shape));
+    return BITCONV_OK;
+}
+
+/* ---- floats ---- */
+
+/* How many of n 16-bit floats are not zero (either sign). Four at a time: adding 0x7fff to a
+ * magnitude carries into the top bit of its lane exactly when it is not 0. A lane counts up to
+ * 65535, and a piece has fewer words than that. */
+static uint64_t count_nonzero_16(const uint8_t *values, size_t n)
+{
+    const uint64_t magnitude = UINT64_C(0x7fff7fff7fff7fff);
+    uint64_t lanes = 0, count = 0;
+    size_t i = 0;
+    for (; i + 4 <= n; i += 4) {
+        uint64_t word;
+        memcpy(&word, values + 2 * i, sizeof word);
+        lanes += ((word & magnitude) + magnitude) >> 15 & UINT64_C(0x0001000100010001);
+    }
+    for (; i < n; i++)
+        count += (bc_get_u16(values + 2 * i) & 0x7fff) != 0;
+    return count + (lanes & 0xffff) + (lanes >> 16 & 0xffff) + (lanes >> 32 & 0xffff) +
+           (lanes >> 48);
+}
+
+static uint64_t count_nonzero_32(const float *values, size_t n)
+{
+    uint32_t count = 0;
+    for (size_t i = 0; i < n; i++)
+        count += values[i] != 0.0f;
+    return count;
+}
+
+/* n <= CHUNK values as the bytes of a float type. */
+static void put_floats(const struct filler *f, const float *values, size_t n, uint8_t *dst)
+{
+    switch (f->p->tensor->type.type_id) {
+    case BC_TYPE_F16:
+        f->k->narrow_f16(values, n, dst);
+        f->p->n_flushed += count_nonzero_32(values, n) - count_nonzero_16(dst, n);
+        break;
+    case BC_TYPE_BF16:
+        f->k->narrow_bf16(values, n, dst);
+        break;
+    default:
+        for (size_t i = 0; i < n; i++)
+            bc_put_f32(dst + 4 * i, values[i]);
+        break;
+    }
+}
+
+/* Values [at, at + n) as trit * scale; they lie within one slice. */
+static enum bitconv_status chunk_of_trits(const struct filler *f, uint64_t at, size_t n,
+                                          float *values)
+{
+    struct bc_piece *p = f->p;
+    const struct bc_plan_tensor *t = p->tensor;
+    const struct bc_ternary *d = &t->decision;
+    const uint64_t slice = at / (t->n / d->n_scales);
+    int8_t trits[CHUNK];
+    BC_TRY(bc_weight_trits_at(f->model, t->weight, d, &f->setup->weights, f->k, at, n, trits,
+                              &p->loss, &p->err));
+    f->k->count_trits(trits, n, p->counts);
+    f->k->trits_to_f32(trits, n, d->scales[slice], values);
+    return BITCONV_OK;
+}
+
+/* The general way: float32 values, chunk by chunk, narrowed to the type. */
+static enum bitconv_status fill_floats(const struct filler *f)
+{
+    struct bc_piece *p = f->p;
+    const struct bc_plan_tensor *t = p->tensor;
+    const size_t width = t->type.type_id == BC_TYPE_F32 ? 4 : 2;
+    const uint64_t slice_values = t->ternary ? t->n / t->decision.n_scales : t->n;
+    size_t n;
+    for (size_t done = 0; done < p->n; done += n) {
+        float values[CHUNK];
+        const uint64_t at = p->first + done;
+        const uint64_t slice_left = slice_values - at % slice_values;
+        n = p->n - done < CHUNK ? p->n - done : CHUNK;
+        if (slice_left < n) n = (size_t)slice_left;
+        if (t->ternary)
+            BC_TRY(chunk_of_trits(f, at, n, values));
+        else
+            BC_TRY(bc_weight_f32_at(f->model, t->weight, &f->setup->weights, f->k, at, n, values,
+                                    &p->err));
+        put_floats(f, values, n, p->slot + width * done);
+    }
+    p->data = p->slot;
+    p->size = width * p->n;
+    return BITCONV_OK;
+}
+
+/* The stored bytes of the piece, where it lies within one source and no transform stands between;
+ * else NULL. */
+static const uint8_t *stored_bytes(const struct bc_piece *p, enum bitconv_dtype *dtype)
+{
+    const struct bc_plan_tensor *t = p->tensor;
+    const struct bc_weight *w = t->weight;
+    if (t->ternary || t->has_nonfinite || !bc_weight_is_plain_copy(w)) return NULL;
+    const uint64_t slice_values = t->n / w->n_sources;
+    const uint64_t slice = p->first / slice_values;
+    const uint64_t at = p->first % slice_values;
+    if (p->n > slice_values - at) return NULL;
+    const struct bitconv_tensor *source = w->sources[slice].tensor;
+    *dtype = source->dtype;
+    return source->data + at * bitconv_dtype_size(source->dtype);
+}
+
+static bool is_same_type(enum bitconv_dtype dtype, uint32_t type_id)
+{
+    return (dtype == BITCONV_F32 && type_id == BC_TYPE_F32) ||
+           (dtype == BITCONV_F16 && type_id == BC_TYPE_F16) ||
+           (dtype == BITCONV_BF16 && type_id == BC_TYPE_BF16);
+}
+
+static enum bitconv_status fill(const struct filler *f)
+{
+    struct bc_piece *p = f->p;
+    const uint32_t type_id = p->tensor->type.type_id;
+    enum bitconv_dtype dtype = BITCONV_F32;
+    if (p->tensor->type.pack != NULL) return fill_packed(f);
+    const uint8_t *stored = stored_bytes(p, &dtype);
+    if (stored != NULL && is_same_type(dtype, type_id)) {
+        p->data = stored;
+        p->size = p->n * bitconv_dtype_size(dtype);
+        return BITCONV_OK;
+    }
+    if (stored != NULL && dtype == BITCONV_BF16 && type_id == BC_TYPE_F16) {
+        f->k->bf16_to_f16(stored, p->n, p->slot);
+        p->n_flushed = count_nonzero_16(stored, p->n) - count_nonzero_16(p->slot, p->n);
+        p->data = p->slot;
+        p->size = 2 * p->n;
+        return BITCONV_OK;
+    }
+    return fill_floats(f);
+}
+
+void bc_piece_fill(const struct bc_setup *setup, const struct bc_model *model, struct bc_piece *p)
+{
+    const struct filler f = {setup, model, setup->kernels, p};
+    p->data = NULL;
+    p->size = 0;
+    p->trits = NULL;
+    memset(p->counts, 0, sizeof p->counts);
+    p->loss = (struct bc_trit_loss){.lost = 0.0};
+    p->n_flushed = 0;
+    p->err = (struct bitconv_error){.status = BITCONV_OK};
+    p->status = fill(&f);
+}

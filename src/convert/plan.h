@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: MIT
+ * The plan of a conversion: type, values and size of every tensor, before anything is written. */
+#ifndef BC_CONVERT_PLAN_H
+#define BC_CONVERT_PLAN_H
+
+#include "base/digest.h"
+#include "convert/setup.h"
+#include "model/findings.h"
+
+/* One tensor of the output. */
+struct bc_plan_tensor {
+    const struct bc_weight *weight;
+    struct bc_outtype type;
+    bool ternary; /* values are trit * scale, from `decision`; else the stored values */
+    struct bc_ternary decision; /* empty unless ternary; owned */
+    struct bc_pack_shape shape; /* cols, rows, slices; packs without tiles */
+    uint64_t n;                 /* values */
+    uint64_t size;              /* bytes in the file, without padding */
+    bool misfit;                /* stored as --on-misfit's type */
+    bool has_nonfinite;         /* NaN or Inf among the stored values, to be stored as 0 */
+    bool reference_differs;     /* a reference converter would write something else here */
+
+    /* Filled in by the pass over the values (stream.h). */
+    uint64_t counts[3]; /* of the trits -1, 0, +1 */
+    struct bc_trit_loss loss;
+    uint64_t n_flushed;            /* non-zero values that became 0 in F16 */
+    struct bc_hash128 fingerprint; /* packed tensors */
+};
+
+struct bc_plan {
+    struct bc_plan_tensor *tensors; /* in file order; owned */
+    size_t n_tensors;
+    uint64_t source_bytes; /* of all source tensors read */
+};
+
+/* Chooses the type of every tensor by target, family, outtype and role (quantize.md section 4),
+ * --embd-type, --output-type and --on-misfit, and finds the misfits of shape. Misfits go to the
+ * sink as FINDINGs, all of them, and then the call fails; so does a plan in which no tensor has the
+ * asked type. The model and the setup are borrowed. Release with bc_plan_release in either case. */
+enum bitconv_status bc_plan_make(const struct bc_setup *setup, const struct bc_model *model,
+                                 const struct bitconv_sink *sink, struct bc_plan *out,
+                                 struct bitconv_error *err);
+void bc_plan_release(struct bc_plan *plan);
+
+/* The statistics pass (examine.c): decides trits and scales, finds the misfits that only the scales
+ * show (stacked experts), and looks at every float value for NaN, Inf and the range of its type.
+ * All reasons for a refusal are sent to the sink as FINDINGs first. */
+enum bitconv_status bc_plan_examine(const struct bc_setup *setup, const struct bc_model *model,
+                                    struct bc_pool *pool, const struct bitconv_sink *sink,
+                                    struct bc_plan *plan, struct bitconv_error *err);
+
+/* Behind bc_plan_examine: warns about misfits that were stored otherwise and about rows that a
+ * runtime computes wrong, and refuses a plan in which no tensor has the asked type any more. */
+enum bitconv_status bc_plan_settle(const struct bc_setup *setup, const struct bc_plan *plan,
+                                   const struct bitconv_sink *sink, struct bitconv_error *err);
+
+/* Stores a tensor that does not fit its pack, `why` says the reason, as --on-misfit's type, or
+ * reports it as a finding when there is none. */
+enum bitconv_status bc_plan_misfit(const struct bc_setup *setup, struct bc_plan_tensor *t,
+                                   const char *why, struct bc_findings *findings,
+                                   struct bitconv_error *err);
+
+/* Share of zero trits, or -1 when the tensor is not ternary. */
+double bc_plan_zeros(const struct bc_plan_tensor *t);
+/* |W - trit * scale| / |W| (Frobenius norms): 0 when exact, -1 when the tensor is not ternary. */
+double bc_plan_relative_error(const struct bc_plan_tensor *t);
+
+#endif

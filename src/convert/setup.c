@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: MIT
+ * Checks the options of a conversion. */
+#include "convert/setup.h"
+
+#include <string.h>
+
+#include "base/mem.h"
+#include "io/gguf_types.h"
+
+/* general.file_type of the float files, as llama.cpp numbers them (enum llama_ftype). */
+static const struct bc_outtype floats[] = {
+    {"f32", "F32", BC_TYPE_F32, 0, NULL},
+    {"f16", "F16", BC_TYPE_F16, 1, NULL},
+    {"bf16", "BF16", BC_TYPE_BF16, 32, NULL},
+};
+#define N_FLOATS (sizeof floats / sizeof floats[0])
+
+/* A word of an option and what it stands for. */
+struct choice {
+    const char *word;
+    int value;
+};
+
+static const struct choice targets[] = {{"auto", BC_TARGET_AUTO},
+                                        {"bitnet", BC_TARGET_BITNET},
+                                        {"llama.cpp", BC_TARGET_LLAMA_CPP},
+                                        {NULL, 0}};
+static const struct choice quant_modes[] = {
+    {"auto", BC_QUANT_AUTO}, {"absmean", BC_QUANT_ABSMEAN}, {"baked", BC_QUANT_BAKED}, {NULL, 0}};
+static const struct choice conventions[] = {{"auto", BC_SCALE_AUTO},
+                                            {"multiply", BC_SCALE_MULTIPLY},
+                                            {"divide", BC_SCALE_DIVIDE},
+                                            {NULL, 0}};
+static const struct choice layouts[] = {{"128", 128}, {"64", 64}, {NULL, 0}};
+/* The types written so far have the same ids in both dialects. */
+static const struct choice dialects[] = {{"bitnet", BITCONV_DIALECT_BITNET},
+                                         {"bitnet-rebased", BITCONV_DIALECT_BITNET_REBASED},
+                                         {NULL, 0}};
+
+bool bc_outtype_find(const char *name, struct bc_outtype *out)
+{
+    for (size_t i = 0; i < N_FLOATS; i++) {
+        if (strcmp(floats[i].name, name) != 0) continue;
+        *out = floats[i];
+        return true;
+    }
+    const struct bc_format *f = bc_format_find(name);
+    if (f == NULL) return false;
+    *out = (struct bc_outtype){f->name, f->type_name, f->type_id, f->file_type, f};
+    return true;
+}
+
+void bc_outtype_list(struct bc_buf *buf)
+{
+    for (size_t i = 0; i < N_FLOATS; i++)
+        bc_buf_printf(buf, "%s%s", i > 0 ? ", " : "", floats[i].name);
+    for (size_t i = 0; bc_format_at(i) != NULL; i++)
+        bc_buf_printf(buf, ", %s", bc_format_at(i)->name);
+}
+
+/* The value of an option that is one of some words; NULL is the first of them. */
+static enum bitconv_status choose(const char *option, const char *word,
+                                  const struct choice *choices, int *out, struct bitconv_error *err)
+{
+    *out = choices[0].value;
+    if (word == NULL) return BITCONV_OK;
+    for (size_t i = 0; choices[i].word != NULL; i++) {
+        if (strcmp(choices[i].word, word) != 0) continue;
+        *out = choices[i].value;
+        return BITCONV_OK;
+    }
+    struct bc_buf list = {NULL, 0, 0, false};
+    for (size_t i = 0; choices[i].word != NULL; i++)
+        bc_buf_printf(&list, "%s%s", i > 0 ? ", " : "", choices[i].word);
+    const enum bitconv_status status = bc_fail(err, BITCONV_E_ARG, "--%s: '%s' is not one of: %s",
+                                               option, word, bc_buf_str(&list));
+    bc_buf_release(&list);
+    return status;
+}
+
+static enum bitconv_status unknown_type(const char *option, const char *name,
+                                        struct bitconv_error *err)
+{
+    struct bc_buf list = {NULL, 0, 0, false};
+    bc_outtype_list(&list);
+    const enum bitconv_status status =
+        bc_fail(err, BITCONV_E_ARG, "--%s: type '%s' cannot be written, these can: %s", option,
+                name, bc_buf_str(&list));
+    bc_buf_release(&list);
+    return status;
+}
+
+static enum bitconv_status find_float(const char *option, const char *name, struct bc_outtype *out,
+                                      struct bitconv_error *err)
+{
+    if (name == NULL) return BITCONV_OK;
+    if (!bc_outtype_find(name, out)) return unknown_type(option, name, err);
+    if (out->pack == NULL) return BITCONV_OK;
+    return bc_fail(err, BITCONV_E_ARG, "--%s: %s is a ternary pack, a float type was expected",
+                   option, name);
+}
+
+/* The asked type, with the layout of --i2s-layout. */
+static enum bitconv_status find_outtype(const struct bitconv_convert_options *o,
+                                        struct bc_outtype *out, struct bitconv_error *err)
+{
+    int layout;
+    BC_TRY(choose("i2s-layout", o->i2s_layout, layouts, &layout, err));
+    /* A file of the vocabulary alone has no tensors whose type could be asked for. */
+    const char *name = o->outtype == NULL && o->vocab_only ? floats[0].name : o->outtype;
+    if (name == NULL) {
+        struct bc_buf list = {NULL, 0, 0, false};
+        bc_outtype_list(&list);
+        (void)bc_fail(err, BITCONV_E_ARG, "--outtype is missing, one of: %s", bc_buf_str(&list));
+        bc_buf_release(&list);
+        return BITCONV_E_ARG;
+    }
+    if (!bc_outtype_find(name, out)) return unknown_type("outtype", name, err);
+    if (o->i2s_layout == NULL) return BITCONV_OK;
+    if (strcmp(name, "i2_s") != 0 && (strcmp(name, "i2_s_64") != 0 || layout != 64))
+        return bc_fail(err, BITCONV_E_ARG, "--i2s-layout %d: applies to outtype i2_s, not to %s",
+                       layout, name);
+    return bc_outtype_find(layout == 64 ? "i2_s_64" : "i2_s", out)
+               ? BITCONV_OK
+               : unknown_type("outtype", "i2_s_64", err);
+}
+
+static enum bitconv_status find_kernels(const char *cpu, const struct bc_kernels **out,
+                                        struct bitconv_error *err)
+{
+    bool known;
+    *out = bc_kernels_best();
+    if (cpu == NULL) return BITCONV_OK;
+    *out = bc_kernels_named(cpu, &known);
+    if (*out != NULL) return BITCONV_OK;
+    if (known)
+        return bc_fail(err, BITCONV_E_UNSUPPORTED, "--cpu: this processor does not have %s", cpu);
+    return bc_fail(err, BITCONV_E_ARG,
+                   "--cpu: '%s' is not an instruction set: scalar, avx2, avx512, neon", cpu);
+}
+
+enum bitconv_status bc_setup_make(const char *dir, const struct bitconv_convert_options *options,
+                                  struct bc_setup *out, struct bitconv_error *err)
+{
+    const struct bitconv_convert_options *o = options;
+    int target, mode, convention, dialect;
+    *out = (struct bc_setup){.options = o, .dir = dir};
+    BC_TRY(find_outtype(o, &out->out, err));
+    BC_TRY(find_float("embd-type", o->embd_type, &out->embd, err));
+    BC_TRY(find_float("output-type", o->output_type, &out->output, err));
+    if (o->on_misfit != NULL && strcmp(o->on_misfit, "fail") != 0)
+        BC_TRY(find_float("on-misfit", o->on_misfit, &out->misfit, err));
+    BC_TRY(choose("target", o->target, targets, &target, err));
+    BC_TRY(choose("quant", o->quant, quant_modes, &mode, err));
+    BC_TRY(choose("scale-convention", o->scale_convention, conventions, &convention, err));
+    BC_TRY(choose("dialect", o->dialect, dialects, &dialect, err));
+    BC_TRY(find_kernels(o->cpu, &out->kernels, err));
+    out->weights.mode = (enum bc_quant_mode)mode;
+    out->weights.zero_nonfinite = o->allow_nonfinite_zero;
+    out->model.target = (enum bc_target)target;
+    out->model.ternary_outtype = out->out.pack != NULL;
+    out->model.arch_name = o->arch_name;
+    out->model.scale_convention = (enum bc_scale_convention)convention;
+    out->model.quantize_regex = o->quantize_regex;
+    out->model.keep_regex = o->keep_regex;
+    return BITCONV_OK;
+}

@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: MIT
+ * The inner loops as rows of functions, one row per instruction set. The scalar row defines every
+ * result; the others must equal it bit for bit (floating-point order included). */
+#ifndef BC_QUANT_KERNELS_H
+#define BC_QUANT_KERNELS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* Floats need the alignment of a float, bytes none. Sources and destinations do not overlap. n may
+ * be 0. */
+struct bc_kernels {
+    const char *name; /* "scalar", "avx2", "avx512", "neon" */
+
+    /* Little-endian 16-bit floats to float32, exact. */
+    void (*widen_bf16)(const uint8_t *src, size_t n, float *dst);
+    void (*widen_f16)(const uint8_t *src, size_t n, float *dst);
+    /* float32 to little-endian 16-bit floats, nearest even. NaN stays NaN. */
+    void (*narrow_bf16)(const float *src, size_t n, uint8_t *dst);
+    void (*narrow_f16)(const float *src, size_t n, uint8_t *dst);
+    /* bfloat16 straight to float16, as widen_bf16 then narrow_f16. */
+    void (*bf16_to_f16)(const uint8_t *src, size_t n, uint8_t *dst);
+    /* Largest |x| as bits with the sign cleared: above 0x7f800000 there is a NaN, equal there is an
+     * Inf. (One pass answers finite?, range of F16?.) 0 for n = 0. */
+    uint32_t (*max_abs_bits)(const float *src, size_t n);
+
+    /* Sum of |x| of at most 128 values, NumPy's unrolled loop: 8 accumulators over stride 8,
+     * combined
+     * ((r0+r1)+(r2+r3))+((r4+r5)+(r6+r7)), then the n % 8 rest one by one; n < 8 one by one from
+     * -0. */
+    float (*abs_sum_block)(const float *src, size_t n);
+
+    /* trit = clip(round_half_even(w * inv), -1, 1), the product rounded to float32 first. NaN gives
+     * 0. */
+    void (*ternarize)(const float *src, size_t n, float inv, int8_t *dst);
+    /* -1, 0, +1 by sign; +-0 gives 0. */
+    void (*sign)(const float *src, size_t n, int8_t *dst);
+    /* trit * scale as float32; zero trits give +0. */
+    void (*trits_to_f32)(const int8_t *src, size_t n, float scale, float *dst);
+
+    /* Hugging Face packed rows: ((byte >> shift) & 3) - 1; returns false when a code is 3 (stored
+     * as 2). */
+    bool (*hf_unpack)(const uint8_t *src, size_t n, unsigned shift, int8_t *dst);
+
+    /* Counts of -1, 0, +1 added to counts[0..2]; other values to counts[3]. */
+    void (*count_trits)(const int8_t *src, size_t n, uint64_t counts[4]);
+
+    /* I2_S planes: n_blocks blocks of 4 * width trits to width bytes each (width 32 or 16): byte j
+     * of a block holds trits j, width+j, 2*width+j, 3*width+j in bits 7-6 .. 1-0, code = trit + 1.
+     */
+    void (*pack_planes)(const int8_t *src, size_t n_blocks, size_t width, uint8_t *dst);
+    bool (*unpack_planes)(const uint8_t *src, size_t n_blocks, size_t width, int8_t *dst);
+};
+
+/* Fastest row this processor and operating system support. Never NULL. This and the other two
+ * look-ups ask the processor each time (cpu.h): call them once and pass the row on. */
+const struct bc_kernels *bc_kernels_best(void);
+/* The row of that name; NULL when unknown or not supported here (*known tells which). */
+const struct bc_kernels *bc_kernels_named(const char *name, bool *known);
+/* Rows this machine supports, scalar first; NULL behind the last. For tests. */
+const struct bc_kernels *bc_kernels_at(size_t index);
+
+#endif

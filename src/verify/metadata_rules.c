@@ -1,0 +1,286 @@
+/* SPDX-License-Identifier: MIT
+ * Metadata against tensors: required keys, counts, file_type (spec: readers.md "Demands",
+ * metadata.md). */
+#include "verify/metadata_rules.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/mem.h"
+
+enum { KEY_BYTES = 160 };
+
+struct checker {
+    const struct bitconv_gguf *file;
+    const struct bc_rule_report *report;
+    char arch[64]; /* "" when the file does not say or says nonsense */
+};
+
+static void say(const struct checker *c, bool is_error, const char *fmt, ...) BC_PRINTF(3, 4);
+static void say(const struct checker *c, bool is_error, const char *fmt, ...)
+{
+    struct bc_buf text = {0};
+    va_list ap;
+    va_start(ap, fmt);
+    bc_buf_vprintf(&text, fmt, ap);
+    va_end(ap);
+    c->report->say(c->report->user, is_error, bc_buf_str(&text));
+    bc_buf_release(&text);
+}
+
+static void read_arch(struct checker *c)
+{
+    const char *text = NULL;
+    size_t len = 0;
+    if (!bitconv_gguf_value_string(bitconv_gguf_find_key(c->file, "general.architecture"), &text,
+                                   &len) ||
+        len >= sizeof c->arch || memchr(text, '\0', len) != NULL)
+        len = 0;
+    if (len != 0) memcpy(c->arch, text, len);
+    c->arch[len] = '\0';
+}
+
+static const struct bitconv_gguf_value *arch_key(const struct checker *c, const char *suffix)
+{
+    char key[KEY_BYTES];
+    if (c->arch[0] == '\0') return NULL;
+    snprintf(key, sizeof key, "%s.%s", c->arch, suffix);
+    return bitconv_gguf_find_key(c->file, key);
+}
+
+static bool arch_count(const struct checker *c, const char *suffix, uint64_t *out)
+{
+    return bitconv_gguf_value_u64(arch_key(c, suffix), out);
+}
+
+bool bc_gguf_is_model(const struct bitconv_gguf *file)
+{
+    struct checker c = {.file = file};
+    read_arch(&c);
+    return bitconv_gguf_find_tensor(file, "token_embd.weight") != NULL ||
+           arch_key(&c, "block_count") != NULL;
+}
+
+static bool starts_with(const char *s, const char *prefix)
+{
+    return strncmp(s, prefix, strlen(prefix)) == 0;
+}
+
+/* Architectures whose readers' demands are known, and the key of their normalisation's epsilon. */
+static const struct known_arch {
+    const char *name, *epsilon;
+} known_archs[] = {
+    {"llama", "attention.layer_norm_rms_epsilon"},
+    {"bitnet", "attention.layer_norm_rms_epsilon"},
+    {"bitnet-25", "attention.layer_norm_rms_epsilon"},
+    {"bitnet-b1.58", "attention.layer_norm_rms_epsilon"},
+    {"qwen2", "attention.layer_norm_rms_epsilon"},
+    {"qwen3", "attention.layer_norm_rms_epsilon"},
+    {"gemma3", "attention.layer_norm_rms_epsilon"},
+    {"gemma-embedding", "attention.layer_norm_rms_epsilon"},
+    {"phi3", "attention.layer_norm_rms_epsilon"},
+    {"bert", "attention.layer_norm_epsilon"},
+};
+
+static void check_required(const struct checker *c)
+{
+    static const char *const required[] = {"context_length", "embedding_length", "block_count",
+                                           "feed_forward_length", "attention.head_count"};
+    const char *epsilon = NULL;
+    for (size_t i = 0; i < sizeof known_archs / sizeof known_archs[0]; i++)
+        if (strcmp(known_archs[i].name, c->arch) == 0) epsilon = known_archs[i].epsilon;
+    if (epsilon == NULL) return;
+    for (size_t i = 0; i < sizeof required / sizeof required[0]; i++)
+        if (arch_key(c, required[i]) == NULL)
+            say(c, true, "key %s.%s is missing, its readers demand it", c->arch, required[i]);
+    if (arch_key(c, epsilon) == NULL)
+        say(c, true, "key %s.%s is missing, its readers demand it", c->arch, epsilon);
+    if (starts_with(c->arch, "bitnet") && arch_key(c, "hidden_activation") == NULL)
+        say(c, false,
+            "key %s.hidden_activation is missing: a reader uses its default, which may not be the "
+            "model's activation (relu2 or silu)",
+            c->arch);
+}
+
+/* "blk.7.attn_q.weight" -> 7; false for other names. */
+static bool block_of(const char *name, uint64_t *out)
+{
+    if (!starts_with(name, "blk.")) return false;
+    const char *p = name + 4;
+    uint64_t block = 0;
+    size_t digits = 0;
+    for (; *p >= '0' && *p <= '9' && digits < 10; p++, digits++)
+        block = block * 10 + (uint64_t)(*p - '0');
+    *out = block;
+    return digits > 0 && *p == '.';
+}
+
+static void check_blocks(const struct checker *c)
+{
+    uint64_t block_count = 0;
+    uint64_t found = 0; /* highest block + 1 */
+    const char *last = NULL;
+    for (size_t i = 0; i < bitconv_gguf_n_tensors(c->file); i++) {
+        const struct bitconv_gguf_tensor *t = bitconv_gguf_tensor_at(c->file, i);
+        uint64_t block = 0;
+        if (!block_of(t->name, &block) || block < found) continue;
+        found = block + 1;
+        last = t->name;
+    }
+    if (!arch_count(c, "block_count", &block_count) || bitconv_gguf_n_tensors(c->file) == 0) return;
+    if (found > block_count)
+        say(c, true, "tensor %s: key %s.block_count says %" PRIu64 " blocks", last, c->arch,
+            block_count);
+    else if (found < block_count)
+        say(c, true, "key %s.block_count says %" PRIu64 " blocks, the tensors are of %" PRIu64,
+            c->arch, block_count, found);
+}
+
+static uint64_t array_count(const struct checker *c, const char *key, bool *found)
+{
+    const struct bitconv_gguf_value *v = bitconv_gguf_find_key(c->file, key);
+    *found = v != NULL && v->type == BITCONV_GGUF_ARRAY;
+    return *found ? v->count : 0;
+}
+
+static void check_token_arrays(const struct checker *c, uint64_t n_tokens)
+{
+    static const char *const parallel[] = {"tokenizer.ggml.scores", "tokenizer.ggml.token_type"};
+    static const char *const ids[] = {
+        "bos_token_id",       "eos_token_id", "unknown_token_id", "padding_token_id",
+        "seperator_token_id", "cls_token_id", "mask_token_id",    "eot_token_id",
+    };
+    bool found = false;
+    for (size_t i = 0; i < sizeof parallel / sizeof parallel[0]; i++) {
+        const uint64_t n = array_count(c, parallel[i], &found);
+        if (found && n != n_tokens)
+            say(c, true, "key %s has %" PRIu64 " entries, tokenizer.ggml.tokens has %" PRIu64,
+                parallel[i], n, n_tokens);
+    }
+    for (size_t i = 0; i < sizeof ids / sizeof ids[0]; i++) {
+        char key[KEY_BYTES];
+        uint64_t id = 0;
+        snprintf(key, sizeof key, "tokenizer.ggml.%s", ids[i]);
+        if (bitconv_gguf_value_u64(bitconv_gguf_find_key(c->file, key), &id) && id >= n_tokens)
+            say(c, true, "key %s is %" PRIu64 ", the vocabulary has %" PRIu64 " tokens", key, id,
+                n_tokens);
+    }
+}
+
+static bool has_no_vocabulary(const struct checker *c)
+{
+    const char *text = NULL;
+    size_t len = 0;
+    if (!bitconv_gguf_value_string(bitconv_gguf_find_key(c->file, "tokenizer.ggml.model"), &text,
+                                   &len))
+        return false;
+    return (len == 8 && memcmp(text, "no_vocab", 8) == 0) ||
+           (len == 4 && memcmp(text, "none", 4) == 0);
+}
+
+/* The rows of the embedding are the authority for the size of the vocabulary. */
+static void check_vocabulary(const struct checker *c)
+{
+    const struct bitconv_gguf_tensor *embd = bitconv_gguf_find_tensor(c->file, "token_embd.weight");
+    uint64_t n = 0;
+    bool found = false;
+    const uint64_t n_tokens = array_count(c, "tokenizer.ggml.tokens", &found);
+    if (embd != NULL && arch_count(c, "embedding_length", &n) && n != embd->ne[0])
+        say(c, true,
+            "tensor token_embd.weight: rows of %" PRIu64 ", key %s.embedding_length says %" PRIu64,
+            embd->ne[0], c->arch, n);
+    if (embd != NULL && arch_count(c, "vocab_size", &n) && n != embd->ne[1])
+        say(c, true, "tensor token_embd.weight: %" PRIu64 " rows, key %s.vocab_size says %" PRIu64,
+            embd->ne[1], c->arch, n);
+    if (has_no_vocabulary(c)) return;
+    if (!found) {
+        if (c->arch[0] != '\0')
+            say(c, true, "key tokenizer.ggml.tokens is missing, readers demand it");
+        return;
+    }
+    if (embd != NULL && n_tokens != embd->ne[1])
+        say(c, true,
+            "tensor token_embd.weight: %" PRIu64 " rows, tokenizer.ggml.tokens has %" PRIu64
+            " entries",
+            embd->ne[1], n_tokens);
+    check_token_arrays(c, n_tokens);
+}
+
+/* What general.file_type promises. Ids 38 to 42 mean one thing in bitnet.cpp and another in
+ * mainline; either will do. A file_type of a mixture ("mostly Q4_K") promises nothing that could be
+ * checked. */
+static const struct file_type {
+    uint64_t id;
+    const char *types[2];
+} file_types[] = {
+    {0, {"F32", NULL}},     {1, {"F16", NULL}},    {7, {"Q8_0", NULL}},    {32, {"BF16", NULL}},
+    {36, {"TQ1_0", NULL}},  {37, {"TQ2_0", NULL}}, {38, {"TL1", "MXFP4"}}, {39, {"TL2", "NVFP4"}},
+    {40, {"I2_S", "Q1_0"}}, {42, {"TL2", NULL}},
+};
+
+static size_t count_types(const struct checker *c, const struct file_type *row, size_t *n_matrices)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < bitconv_gguf_n_tensors(c->file); i++) {
+        const struct bitconv_gguf_tensor *t = bitconv_gguf_tensor_at(c->file, i);
+        *n_matrices += t->n_dims >= 2;
+        for (size_t j = 0; j < 2; j++)
+            n += row->types[j] != NULL && strcmp(row->types[j], t->type_name) == 0;
+    }
+    return n;
+}
+
+static bool holds_packs(const struct checker *c)
+{
+    for (size_t i = 0; i < bitconv_gguf_n_tensors(c->file); i++)
+        if (strcmp(bitconv_gguf_tensor_at(c->file, i)->type_name, "I2_S") == 0) return true;
+    return false;
+}
+
+static void check_file_type(const struct checker *c)
+{
+    uint64_t id = 0;
+    size_t n_matrices = 0;
+    if (!bitconv_gguf_value_u64(bitconv_gguf_find_key(c->file, "general.file_type"), &id)) return;
+    for (size_t i = 0; i < sizeof file_types / sizeof file_types[0]; i++) {
+        const struct file_type *row = &file_types[i];
+        if (row->id != id) continue;
+        if (count_types(c, row, &n_matrices) > 0 || n_matrices == 0) continue;
+        say(c, true, "general.file_type %" PRIu64 " says %s%s%s%s, 0 tensors are %s", id,
+            row->types[0], row->types[1] != NULL ? " (in mainline " : "",
+            row->types[1] != NULL ? row->types[1] : "", row->types[1] != NULL ? ")" : "",
+            row->types[0]);
+        return;
+    }
+    if (id != 40 && holds_packs(c))
+        say(c, true, "general.file_type is %" PRIu64 ", the file holds I2_S tensors (40)", id);
+}
+
+/* Another converter keeps the scale in a tensor of its own, to be divided by: never applied
+ * silently. */
+static void check_companions(const struct checker *c)
+{
+    for (size_t i = 0; i < bitconv_gguf_n_tensors(c->file); i++) {
+        const char *name = bitconv_gguf_tensor_at(c->file, i)->name;
+        const size_t len = strlen(name);
+        if (len > 6 && strcmp(name + len - 6, "_scale") == 0) {
+            say(c, false,
+                "tensor %s: a companion scale, as other converters write it; it is not applied",
+                name);
+            return;
+        }
+    }
+}
+
+void bc_check_model_metadata(const struct bitconv_gguf *file, const struct bc_rule_report *report)
+{
+    struct checker c = {.file = file, .report = report};
+    read_arch(&c);
+    check_file_type(&c);
+    check_companions(&c);
+    if (!bc_gguf_is_model(file)) return;
+    check_required(&c);
+    check_blocks(&c);
+    check_vocabulary(&c);
+}

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: MIT
+ * Does a GGUF's metadata describe the tensors that are in it? Shared by verify (errors fail) and
+ * inspect (everything is a warning). The types of single values are the reader's business
+ * (io/gguf_check.c). */
+#ifndef BC_VERIFY_METADATA_RULES_H
+#define BC_VERIFY_METADATA_RULES_H
+
+#include "base/error.h"
+#include "bitconv/gguf.h"
+
+/* Where remarks go: is_error false means that the file can be right all the same. */
+struct bc_rule_report {
+    void (*say)(void *user, bool is_error, const char *text);
+    void *user;
+};
+
+/* True when the file holds a model rather than loose tensors: it has an embedding or a block count.
+ * Only then are the architecture's keys asked for. */
+bool bc_gguf_is_model(const struct bitconv_gguf *file);
+
+/* Checks the keys that the architecture's readers demand, block count, embedding and vocabulary
+ * sizes against the tensors, the lengths of the token arrays, special ids, general.file_type
+ * against the types of the tensors; warns of a BitNet model without hidden_activation and of
+ * companion scales. */
+void bc_check_model_metadata(const struct bitconv_gguf *file, const struct bc_rule_report *report);
+
+#endif

@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: MIT
+ * Reads packed ternary tensors through their pack's independent reader (trit_at): ranges of trits,
+ * and one pass over a whole tensor that gives its histogram, its fingerprint and the re-pack proof.
+ */
+#ifndef BC_VERIFY_PACK_SCAN_H
+#define BC_VERIFY_PACK_SCAN_H
+
+#include "base/digest.h"
+#include "base/pool.h"
+#include "bitconv/gguf.h"
+#include "formats/format.h"
+#include "quant/kernels.h"
+#include "quant/quantize.h"
+#include "verify/stated.h"
+
+/* A packed tensor of an open file; borrows its bytes. */
+struct bc_packed {
+    const struct bc_format *format; /* NULL: not a ternary pack that this version reads */
+    struct bc_pack_shape shape;
+    uint32_t n_dims;
+    uint64_t ne[BITCONV_GGUF_MAX_DIMS];
+    const uint8_t *data; /* format->size(&shape) bytes */
+    uint64_t size;
+};
+
+/* The pack of a tensor: what the file states for it (bitconv.tensor.pack) where that names a pack
+ * of the tensor's type, else the default layout of the type. out->format stays NULL for other
+ * types. False when the type is a pack but the tensor cannot be one: the reason goes to `why`. */
+bool bc_packed_open(const struct bitconv_gguf_tensor *tensor, const struct bc_stated *stated,
+                    struct bc_packed *out, char *why, size_t why_size);
+
+/* Trits [first, first + n) of the flat order; codes the pack does not define become
+ * BC_TRIT_ILLEGAL. Returns how many of those there were. */
+uint64_t bc_packed_read(const struct bc_packed *p, uint64_t first, uint64_t n, int8_t *dst);
+/* Offset within the tensor of the byte that holds trit `index`, found by probing the reader: for
+ * messages about illegal codes in flat packs. UINT64_MAX when it cannot be told. */
+uint64_t bc_packed_byte_of(const struct bc_packed *p, uint64_t index);
+
+struct bc_pack_scan {
+    uint64_t minus, zero, plus;
+    uint64_t illegal;       /* codes the pack does not define */
+    uint64_t first_illegal; /* flat index of the first, BC_NO_INDEX: none */
+    uint64_t mismatch; /* offset of the first byte that its own trits do not pack to, BC_NO_INDEX:
+                          none */
+    uint64_t junk; /* offset of the first byte around the scale that should be zero, BC_NO_INDEX */
+    uint64_t
+        bad_scale; /* slice of the first scale that is not finite and positive, BC_NO_INDEX: none */
+    float scale;   /* of slice 0 */
+    float bad_scale_value;
+    bool has_fingerprint; /* false when codes are illegal (unless lenient) */
+    struct bc_hash128 fingerprint;
+};
+
+/* Scans a tensor. The trits are read with trit_at, packed again with the format's own packer and
+ * compared with the bytes of the file. Memory: a fixed amount for flat packs, one tensor of trits
+ * for tiled ones. lenient: illegal codes count as zeros. */
+enum bitconv_status bc_pack_scan(const struct bc_packed *p, bool lenient,
+                                 const struct bc_kernels *k, struct bc_pool *pool,
+                                 const struct bitconv_sink *sink, struct bc_pack_scan *out,
+                                 struct bitconv_error *err);
+
+/* Share of zero trits as bitconv.tensor.zeros has it: the double quotient rounded to float32. */
+float bc_zero_share(uint64_t zero, uint64_t n);
+
+#endif

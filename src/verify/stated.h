@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: MIT
+ * What a GGUF states about its own packed tensors: the parallel arrays bitconv.tensor.* . */
+#ifndef BC_VERIFY_STATED_H
+#define BC_VERIFY_STATED_H
+
+#include "base/map.h"
+#include "base/mem.h"
+#include "bitconv/gguf.h"
+
+/* One entry. Strings borrow from the file and are not NUL-terminated. */
+struct bc_stated_tensor {
+    const char *name, *pack, *fingerprint;
+    size_t name_len, pack_len, fingerprint_len;
+    float zeros;
+    uint32_t tile[3];
+};
+
+struct bc_stated {
+    bool present;        /* the file has bitconv.tensor.name */
+    const char *problem; /* why the arrays cannot be used, or NULL; then n is 0 */
+    struct bc_stated_tensor *tensors;
+    size_t n;
+    struct bc_map by_name;
+};
+
+/* Reads the arrays. A file without them gives an empty result; arrays of different lengths, of
+ * wrong types or with a name twice set `problem`. Memory is proportional to the arrays. */
+enum bitconv_status bc_stated_read(const struct bitconv_gguf *file, struct bc_arena *arena,
+                                   struct bc_stated *out, struct bitconv_error *err);
+void bc_stated_release(struct bc_stated *stated);
+/* NULL when the file states nothing about it. */
+const struct bc_stated_tensor *bc_stated_find(const struct bc_stated *stated, const char *name,
+                                              size_t name_len);
+
+#endif

@@ -1,0 +1,17 @@
+#!/usr/bin/env python3
+"""Converts every golden checkpoint and compares with what independent converters gave (skipped without the data).
+
+usage: golden.py BITCONV; the folder of the data is in BITCONV_SHARED.
+"""
+import glob
+import os
+import subprocess
+import sys
+
+shared = os.environ.get("BITCONV_SHARED", "")
+tool = os.path.join(shared, "tools", "check_golden.py")
+cases = sorted(glob.glob(os.path.join(shared, "golden", "*", "")))
+if not os.path.exists(tool) or not cases:
+    print("skipped: no golden data at", shared or "(BITCONV_SHARED is not set)")
+    sys.exit(77)
+sys.exit(subprocess.run([sys.executable, tool, sys.argv[1], *cases, "--outtype", "f32,f16,i2_s"]).returncode)

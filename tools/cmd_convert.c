@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: MIT
+ * `bitconv convert`: checkpoint folder -> GGUF. */
+#include <stdio.h>
+#include <string.h>
+
+#include "bitconv/convert.h"
+#include "cmd.h"
+#include "convert_print.h"
+
+struct settings {
+    struct bitconv_convert_options options;
+    struct option_list meta;
+    const char *allow_nonfinite;
+    bool check;
+};
+
+#define AT(member)     offsetof(struct settings, member)
+#define OPTION(member) offsetof(struct settings, options.member)
+
+static const struct option_row options[] = {
+    {"outtype", 0, OPTION_STRING, OPTION(outtype), "T",
+     "type of the linear weights: f32 f16 bf16 i2_s"},
+    {"outfile", 'o', OPTION_STRING, OPTION(outfile), "FILE", "output (default: DIR/NAME-T.gguf)"},
+    {"force", 'f', OPTION_FLAG, OPTION(force), NULL, "replace an existing output"},
+    {"dry-run", 'n', OPTION_FLAG, OPTION(dry_run), NULL,
+     "everything but writing: tensors, sizes, memory"},
+    {"check", 0, OPTION_FLAG, AT(check), NULL,
+     "only say whether it can be converted and\nwhy not (exit 0 or 1)"},
+    {"target", 0, OPTION_STRING, OPTION(target), "T", "whose conventions: auto, bitnet, llama.cpp"},
+    {"dialect", 0, OPTION_STRING, OPTION(dialect), "D",
+     "type ids: bitnet (default), bitnet-rebased"},
+    {"quant", 0, OPTION_STRING, OPTION(quant), "MODE",
+     "auto: what the model's runtime computes;\nabsmean: force it; baked: keep magnitudes"},
+    {"on-misfit", 0, OPTION_STRING, OPTION(on_misfit), "T",
+     "fail (default), or the float type of tensors\nthat do not fit the pack"},
+    {"embd-type", 0, OPTION_STRING, OPTION(embd_type), "T", "type of token_embd: f32 f16 bf16"},
+    {"output-type", 0, OPTION_STRING, OPTION(output_type), "T", "type of output: f32 f16 bf16"},
+    {"i2s-layout", 0, OPTION_STRING, OPTION(i2s_layout), "N",
+     "values in a block of I2_S: 128 (default),\n64 (ARM builds)"},
+    {"scale-convention", 0, OPTION_STRING, OPTION(scale_convention), "C",
+     "how weight_scale is meant: auto, multiply,\ndivide"},
+    {"quantize", 0, OPTION_STRING, OPTION(quantize_regex), "REGEX",
+     "pack these tensors too (HF or GGUF names)"},
+    {"keep", 0, OPTION_STRING, OPTION(keep_regex), "REGEX", "leave these tensors float"},
+    {"allow-nonfinite", 0, OPTION_STRING, AT(allow_nonfinite), "zero",
+     "store NaN and Inf as 0 instead of refusing"},
+    {"vocab-only", 0, OPTION_FLAG, OPTION(vocab_only), NULL, "metadata and tokenizer, no tensors"},
+    {"trim-vocab", 0, OPTION_FLAG, OPTION(trim_vocab), NULL,
+     "cut the vocabulary at the embedding's rows"},
+    {"pre", 0, OPTION_STRING, OPTION(pre), "NAME", "pre-tokenizer, when not recognised"},
+    {"chat-template", 0, OPTION_STRING, OPTION(chat_template), "FILE", "Jinja template to store"},
+    {"name", 0, OPTION_STRING, OPTION(name), "NAME", "general.name"},
+    {"arch-name", 0, OPTION_STRING, OPTION(arch_name), "NAME",
+     "general.architecture where readers differ"},
+    {"meta", 0, OPTION_LIST, AT(meta), "KEY=TYPE:V",
+     "set a metadata key; types u8 i8 u16 i16 u32\ni32 u64 i64 f32 f64 bool str (repeatable)"},
+    {"plain", 0, OPTION_FLAG, OPTION(plain), NULL, "leave out bitconv.* metadata"},
+    {"split-max-size", 0, OPTION_SIZE, OPTION(split_max_size), "SIZE",
+     "write NAME-00001-of-0000N.gguf files of at\nmost SIZE (2G, 512M)"},
+    {NULL, 0, OPTION_FLAG, 0, NULL, NULL},
+};
+
+static void report(const struct ui *ui, const struct settings *s,
+                   const struct bitconv_conversion *c)
+{
+    if (ui->globals->json) {
+        convert_print_json(ui, c);
+        return;
+    }
+    if (ui->globals->quiet) return;
+    if (s->options.dry_run) convert_print_plan(ui, c);
+    if (ui->globals->verbose) convert_print_tensors(ui, c);
+    convert_print_summary(ui, c, s->options.dry_run);
+}
+
+/* --check: a rehearsal that looks at nothing but the model. */
+static int check(struct ui *ui, const char *dir, const struct bitconv_convert_options *settings)
+{
+    struct bitconv_convert_options o = *settings;
+    struct bitconv_conversion *c = NULL;
+    struct bitconv_error err = {0};
+    o.dry_run = true;
+    o.outfile = "/dev/null";
+    o.split_max_size = 0;
+    const enum bitconv_status status = bitconv_convert(dir, &o, &ui->sink, &c, &err);
+    if (status == BITCONV_OK) {
+        if (ui->globals->json) convert_print_json(ui, c);
+        if (!ui->globals->json && !ui->globals->quiet) {
+            struct bc_buf out = {0};
+            ui_cell(&out, dir, 0, false);
+            bc_buf_printf(&out, ": can be converted to %s\n", c->outtype);
+            ui_write(&out);
+            bc_buf_release(&out);
+        }
+        bitconv_conversion_free(c);
+        return 0;
+    }
+    const int code = ui_fail(ui, &err);
+    const bool about_model =
+        status == BITCONV_E_UNSUPPORTED || status == BITCONV_E_CORRUPT || status == BITCONV_E_LIMIT;
+    return about_model ? 1 : code;
+}
+
+static int run(struct ui *ui, const struct globals *globals, const void *settings,
+               const char *const *args, size_t n_args)
+{
+    struct settings s = *(const struct settings *)settings;
+    struct bitconv_conversion *c = NULL;
+    struct bitconv_error err = {0};
+    if (n_args != 1)
+        return ui_usage(ui, "convert", "one checkpoint folder was expected, %zu given", n_args);
+    if (s.options.outtype == NULL && !s.options.vocab_only)
+        return ui_usage(ui, "convert", "--outtype is missing: f32, f16, bf16 or i2_s");
+    if (s.allow_nonfinite != NULL && strcmp(s.allow_nonfinite, "zero") != 0)
+        return ui_usage(ui, "convert", "--allow-nonfinite: '%s' is not zero", s.allow_nonfinite);
+    s.options.allow_nonfinite_zero = s.allow_nonfinite != NULL;
+    s.options.meta = s.meta.items;
+    s.options.n_meta = s.meta.n;
+    s.options.n_threads = globals->threads;
+    s.options.cpu = globals->cpu;
+    if (s.check) return check(ui, args[0], &s.options);
+    if (bitconv_convert(args[0], &s.options, &ui->sink, &c, &err) != BITCONV_OK)
+        return ui_fail(ui, &err);
+    report(ui, &s, c);
+    bitconv_conversion_free(c);
+    return 0;
+}
+
+const struct command command_convert = {
+    .name = "convert",
+    .summary = "convert a Hugging Face checkpoint folder to a GGUF file",
+    .usage = "convert DIR --outtype T [-o FILE] [options]",
+    .examples = "  bitconv convert bitnet-2b4t --outtype i2_s\n"
+                "  bitconv convert bitnet-2b4t --outtype i2_s -o out.gguf --verbose\n"
+                "  bitconv convert qwen3-embed --outtype f16 --dry-run\n"
+                "  bitconv convert falcon-e --outtype i2_s --check\n"
+                "  bitconv convert bitnet-3b --outtype i2_s --on-misfit f16 \\\n"
+                "          --split-max-size 2G --meta general.author=str:me\n",
+    .options = options,
+    .settings_size = sizeof(struct settings),
+    .run = run,
+};

@@ -1,0 +1,207 @@
+/* SPDX-License-Identifier: MIT
+ * bitconv verify: the proofs that a file is sound and holds what its checkpoint says. */
+#include <stdio.h>
+#include <string.h>
+
+#include "cmd.h"
+#include "verify_view.h"
+
+struct settings {
+    const char *source, *against, *manifest, *dialect;
+    bool lenient, force;
+    /* As in convert, for files that were not written with the defaults. */
+    const char *target, *name, *pre, *chat_template, *quant, *scale_convention, *embd_type,
+        *output_type, *quantize, *keep, *nonfinite;
+    bool trim_vocab;
+    struct option_list meta;
+};
+
+#define AT(member) offsetof(struct settings, member)
+static const struct option_row options[] = {
+    {"source", 0, OPTION_STRING, AT(source), "DIR",
+     "compare with this checkpoint: trits, scales,\nvalues, names, metadata"},
+    {"manifest", 0, OPTION_STRING, AT(manifest), "FILE", "write what was found as JSON, if ok"},
+    {"against", 0, OPTION_STRING, AT(against), "FILE", "compare with a manifest"},
+    {"lenient", 0, OPTION_FLAG, AT(lenient), NULL, "I2_S code 3 counts as 0, with a warning"},
+    {"dialect", 0, OPTION_STRING, AT(dialect), "D",
+     "read type ids as upstream, bitnet,\nbitnet-rebased or prism"},
+    {"force", 'f', OPTION_FLAG, AT(force), NULL, "let --manifest replace a file"},
+    {"target", 0, OPTION_STRING, AT(target), "T",
+     "with --source, what convert was told:\nbitnet or llama.cpp (default: found out)"},
+    {"name", 0, OPTION_STRING, AT(name), "NAME", "likewise: general.name"},
+    {"pre", 0, OPTION_STRING, AT(pre), "NAME", "likewise: pre-tokenizer"},
+    {"chat-template", 0, OPTION_STRING, AT(chat_template), "FILE", "likewise: chat template"},
+    {"meta", 0, OPTION_LIST, AT(meta), "KEY=T:VALUE", "likewise: keys not to compare"},
+    {"quant", 0, OPTION_STRING, AT(quant), "HOW", "likewise: auto, absmean, baked"},
+    {"scale-convention", 0, OPTION_STRING, AT(scale_convention), "C",
+     "likewise: auto, multiply, divide"},
+    {"embd-type", 0, OPTION_STRING, AT(embd_type), "T", "likewise: type of token_embd"},
+    {"output-type", 0, OPTION_STRING, AT(output_type), "T", "likewise: type of output"},
+    {"quantize", 0, OPTION_STRING, AT(quantize), "REGEX", "likewise: tensors packed as well"},
+    {"keep", 0, OPTION_STRING, AT(keep), "REGEX", "likewise: tensors left float"},
+    {"allow-nonfinite", 0, OPTION_STRING, AT(nonfinite), "zero", "likewise: NaN and Inf read as 0"},
+    {"trim-vocab", 0, OPTION_FLAG, AT(trim_vocab), NULL, "likewise: vocabulary cut at the rows"},
+    {NULL, 0, OPTION_FLAG, 0, NULL, NULL},
+};
+#undef AT
+
+static void keep_text(struct text_list *list, const char *text)
+{
+    const size_t size = strlen(text) + 1;
+    char *copy = bc_alloc_array(size, 1);
+    if (copy == NULL || !bc_grow((void **)&list->items, &list->cap, list->n, sizeof *list->items)) {
+        bc_free(copy); /* the verdict does not depend on it */
+        return;
+    }
+    memcpy(copy, text, size);
+    list->items[list->n++] = copy;
+}
+
+static void release_texts(struct text_list *list)
+{
+    for (size_t i = 0; i < list->n; i++)
+        bc_free(list->items[i]);
+    bc_free(list->items);
+}
+
+/* Where the library's messages go: they are part of the report on standard output, not a stream. */
+struct collector {
+    struct verify_view *view;
+    struct ui *ui;
+};
+
+static void on_message(void *user, enum bitconv_severity severity, const char *text)
+{
+    const struct collector *c = user;
+    struct text_list *list = &c->view->notes;
+    if (severity == BITCONV_FINDING) list = &c->view->problems;
+    if (severity == BITCONV_WARNING) list = &c->view->warnings;
+    keep_text(list, text);
+}
+
+static void on_progress(void *user, const char *what, uint64_t done, uint64_t total)
+{
+    const struct collector *c = user;
+    if (c->ui->sink.progress != NULL) c->ui->sink.progress(c->ui->sink.user, what, done, total);
+}
+
+static int unreadable(struct ui *ui, const struct verify_view *view,
+                      const struct bitconv_error *err)
+{
+    for (size_t i = 0; i < view->problems.n; i++)
+        ui->sink.message(ui->sink.user, BITCONV_FINDING, view->problems.items[i]);
+    return ui_fail(ui, err);
+}
+
+/* The one line on standard error that says what failed first. */
+static int fail_line(struct ui *ui, const struct verify_view *view)
+{
+    struct bitconv_error err = {.status = BITCONV_E_MISMATCH};
+    for (size_t i = 0; i < view->it->n_proofs && err.text[0] == '\0'; i++) {
+        const struct bitconv_proof *proof = &view->it->proofs[i];
+        if (proof->verdict == BITCONV_FAILED)
+            snprintf(err.text, sizeof err.text, "%s: %s: %s", view->file, proof->name,
+                     proof->detail);
+    }
+    return ui_fail(ui, &err);
+}
+
+static int report(struct ui *ui, const struct globals *globals, const struct settings *s,
+                  const struct verify_view *view)
+{
+    struct bitconv_error err = {0};
+    struct bc_buf text = {0};
+    if (globals->json)
+        verify_json(view, &text);
+    else
+        verify_text(view, &text);
+    ui_write(&text);
+    const bool failed = text.failed;
+    bc_buf_release(&text);
+    if (failed) {
+        const struct bitconv_error nomem = {.status = BITCONV_E_NOMEM, .text = "out of memory"};
+        return ui_fail(ui, &nomem);
+    }
+    if (!view->it->ok) return fail_line(ui, view);
+    if (s->manifest != NULL &&
+        bitconv_manifest_write(view->it, s->manifest, s->force, &err) != BITCONV_OK)
+        return ui_fail(ui, &err);
+    return 0;
+}
+
+static struct bitconv_convert_options conversion(const struct settings *s)
+{
+    const struct bitconv_convert_options told = {
+        .target = s->target,
+        .name = s->name,
+        .pre = s->pre,
+        .chat_template = s->chat_template,
+        .quant = s->quant,
+        .scale_convention = s->scale_convention,
+        .embd_type = s->embd_type,
+        .output_type = s->output_type,
+        .quantize_regex = s->quantize,
+        .keep_regex = s->keep,
+        .meta = s->meta.items,
+        .n_meta = s->meta.n,
+        .trim_vocab = s->trim_vocab,
+        .allow_nonfinite_zero = s->nonfinite != NULL,
+    };
+    return told;
+}
+
+static int verify(struct ui *ui, const struct globals *globals, const struct settings *s,
+                  const char *file)
+{
+    const struct bitconv_convert_options converted = conversion(s);
+    const struct bitconv_verify_options verify_options = {
+        .source = s->source,
+        .against = s->against,
+        .dialect = s->dialect,
+        .lenient = s->lenient,
+        .n_threads = globals->threads,
+        .cpu = globals->cpu,
+        .conversion = &converted,
+    };
+    struct verify_view view = {.ui = ui, .file = file};
+    struct collector collector = {&view, ui};
+    const struct bitconv_sink sink = {on_message, on_progress, &collector, ui->sink.cancel};
+    struct bitconv_verification *result = NULL;
+    struct bitconv_error err = {0};
+    int status;
+    if (bitconv_verify(file, &verify_options, &sink, &result, &err) != BITCONV_OK) {
+        status = unreadable(ui, &view, &err);
+    } else {
+        view.it = result;
+        status = report(ui, globals, s, &view);
+    }
+    bitconv_verification_free(result);
+    release_texts(&view.problems);
+    release_texts(&view.warnings);
+    release_texts(&view.notes);
+    return status;
+}
+
+static int run(struct ui *ui, const struct globals *globals, const void *settings,
+               const char *const *args, size_t n_args)
+{
+    const struct settings *s = settings;
+    if (n_args != 1) return ui_usage(ui, "verify", "one file was expected, %zu given", n_args);
+    if (s->nonfinite != NULL && strcmp(s->nonfinite, "zero") != 0)
+        return ui_usage(ui, "verify", "--allow-nonfinite: '%s' is not: zero", s->nonfinite);
+    return verify(ui, globals, s, args[0]);
+}
+
+const struct command command_verify = {
+    .name = "verify",
+    .summary = "prove that a file is sound, and the same model as its checkpoint",
+    .usage = "verify FILE [--source DIR] [options]",
+    .examples = "  bitconv verify model.gguf\n"
+                "  bitconv verify model.gguf --source checkpoint/\n"
+                "  bitconv verify model.gguf --manifest model.json\n"
+                "  bitconv verify copy.gguf --against model.json\n"
+                "  bitconv verify model.safetensors --json\n",
+    .options = options,
+    .settings_size = sizeof(struct settings),
+    .run = run,
+};

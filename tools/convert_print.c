@@ -1,0 +1,302 @@
+/* SPDX-License-Identifier: MIT
+ * Tables and JSON of a finished conversion. */
+#include "convert_print.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/json.h"
+
+enum { MAX_TYPES = 32, NAME_WIDTH = 32 };
+
+/* Sums over the tensors of one type. */
+struct type_sum {
+    const char *type;
+    uint64_t tensors, parameters, bytes;
+};
+
+static size_t sum_types(const struct bitconv_conversion *c, struct type_sum sums[MAX_TYPES])
+{
+    size_t n = 0;
+    for (size_t i = 0; i < c->n_tensors; i++) {
+        const struct bitconv_converted_tensor *t = &c->tensors[i];
+        size_t at = 0;
+        while (at < n && strcmp(sums[at].type, t->type) != 0)
+            at++;
+        if (at == MAX_TYPES) continue;
+        if (at == n) sums[n++] = (struct type_sum){.type = t->type};
+        sums[at].tensors++;
+        sums[at].parameters += t->parameters;
+        sums[at].bytes += t->size;
+    }
+    return n;
+}
+
+/* Right-aligned in `width` columns. */
+static void put_right(struct bc_buf *out, const struct bc_buf *cell, size_t width)
+{
+    bc_buf_printf(out, "%*s", (int)width, bc_buf_str(cell));
+}
+
+static void put_count(struct bc_buf *out, uint64_t n, size_t width)
+{
+    struct bc_buf cell = {0};
+    ui_count(&cell, n);
+    put_right(out, &cell, width);
+    bc_buf_release(&cell);
+}
+
+static void put_bytes(struct bc_buf *out, uint64_t n, size_t width)
+{
+    struct bc_buf cell = {0};
+    ui_bytes(&cell, n);
+    put_right(out, &cell, width);
+    bc_buf_release(&cell);
+}
+
+static void put_heading(const struct ui *ui, struct bc_buf *out, const char *text)
+{
+    bc_buf_printf(out, "%s%s%s\n", ui_on(ui, UI_BOLD), text, ui_off(ui));
+}
+
+static void put_type_row(struct bc_buf *out, const struct type_sum *s)
+{
+    const double bits = s->parameters > 0 ? 8.0 * (double)s->bytes / (double)s->parameters : 0.0;
+    bc_buf_printf(out, "%-8s", s->type);
+    put_count(out, s->tensors, 10);
+    put_count(out, s->parameters, 20);
+    put_bytes(out, s->bytes, 14);
+    bc_buf_printf(out, "%16.3f\n", bits);
+}
+
+static void put_types(const struct ui *ui, struct bc_buf *out, const struct bitconv_conversion *c)
+{
+    struct type_sum sums[MAX_TYPES], total = {.type = "all"};
+    const size_t n = sum_types(c, sums);
+    put_heading(ui, out, "type       tensors          parameters         bytes bits per weight");
+    for (size_t i = 0; i < n; i++) {
+        put_type_row(out, &sums[i]);
+        total.tensors += sums[i].tensors;
+        total.parameters += sums[i].parameters;
+        total.bytes += sums[i].bytes;
+    }
+    if (n > 1) put_type_row(out, &total);
+}
+
+/* One line about the packed tensors together. */
+static void put_trits(struct bc_buf *out, const struct bitconv_conversion *c)
+{
+    const struct bitconv_converted_tensor *worst = NULL;
+    double zeros = 0.0;
+    uint64_t n = 0;
+    size_t n_tensors = 0;
+    for (size_t i = 0; i < c->n_tensors; i++) {
+        const struct bitconv_converted_tensor *t = &c->tensors[i];
+        if (t->how == NULL) continue;
+        n_tensors++;
+        n += t->parameters;
+        zeros += t->zeros * (double)t->parameters;
+        if (worst == NULL || t->relative_error > worst->relative_error) worst = t;
+    }
+    if (n == 0) return;
+    bc_buf_printf(out, "\n%zu ternary tensors, %.1f %% of their weights are zero; ", n_tensors,
+                  100.0 * zeros / (double)n);
+    if (worst->relative_error > 0.0) {
+        bc_buf_printf(out, "largest relative error %.3g\nin ", worst->relative_error);
+        ui_cell(out, worst->name, 0, false);
+        bc_buf_puts(out, " (--verbose shows all tensors)\n");
+    } else {
+        bc_buf_puts(out, "all of them are exact\n");
+    }
+    if (c->fingerprint[0] != '\0')
+        bc_buf_printf(out, "fingerprint of the model: %s\n", c->fingerprint);
+}
+
+static bool has_type(const struct bitconv_conversion *c, const char *type)
+{
+    for (size_t i = 0; i < c->n_tensors; i++)
+        if (strcmp(c->tensors[i].type, type) == 0) return true;
+    return false;
+}
+
+void convert_print_summary(const struct ui *ui, const struct bitconv_conversion *c, bool dry_run)
+{
+    struct bc_buf out = {0};
+    bc_buf_puts(&out, dry_run ? "would write " : "wrote ");
+    ui_cell(&out, c->output, 0, false);
+    if (c->n_files > 1) bc_buf_printf(&out, " and %" PRIu32 " more", c->n_files - 1);
+    bc_buf_puts(&out, ": ");
+    ui_bytes(&out, c->file_size);
+    bc_buf_puts(&out, ", architecture ");
+    ui_cell(&out, c->architecture, 0, false);
+    bc_buf_printf(&out, ", conventions of %s\n\n", c->target);
+    if (c->n_tensors > 0) {
+        put_types(ui, &out, c);
+        put_trits(&out, c);
+    }
+    if (has_type(c, "I2_S"))
+        bc_buf_puts(&out,
+                    "\nhint: bitnet.cpp reads I2_S; mainline llama.cpp has removed the type and "
+                    "cannot\nload this file\n");
+    ui_write(&out);
+    bc_buf_release(&out);
+}
+
+/* "offline", or "offline (1/2)" where the multiplier is the inverse of what is stored. */
+static void put_how(struct bc_buf *out, const struct bitconv_converted_tensor *t)
+{
+    char cell[32];
+    if (t->stored_scale != 0.0f && t->stored_scale != t->scale)
+        snprintf(cell, sizeof cell, "%s (1/%.4g)", t->how, (double)t->stored_scale);
+    else
+        snprintf(cell, sizeof cell, "%s", t->how);
+    ui_cell(out, cell, 17, false);
+}
+
+void convert_print_tensors(const struct ui *ui, const struct bitconv_conversion *c)
+{
+    struct bc_buf out = {0};
+    put_heading(ui, &out,
+                "tensor                           how                zeros      scale rel. error");
+    for (size_t i = 0; i < c->n_tensors; i++) {
+        const struct bitconv_converted_tensor *t = &c->tensors[i];
+        ui_cell(&out, t->name, NAME_WIDTH, true);
+        bc_buf_putc(&out, ' ');
+        if (t->how == NULL) {
+            bc_buf_printf(&out, "%s%s\n", t->type, t->misfit ? " (misfit)" : "");
+            continue;
+        }
+        put_how(&out, t);
+        bc_buf_printf(&out, "%5.1f %% %10.4g %10.3g%s\n", 100.0 * t->zeros, (double)t->scale,
+                      t->relative_error, t->misfit ? " misfit" : "");
+    }
+    bc_buf_putc(&out, '\n');
+    ui_write(&out);
+    bc_buf_release(&out);
+}
+
+void convert_print_plan(const struct ui *ui, const struct bitconv_conversion *c)
+{
+    struct bc_buf out = {0};
+    put_heading(ui, &out,
+                "tensor                           type    shape                     bytes");
+    for (size_t i = 0; i < c->n_tensors; i++) {
+        const struct bitconv_converted_tensor *t = &c->tensors[i];
+        struct bc_buf shape = {0};
+        ui_cell(&out, t->name, NAME_WIDTH, true);
+        for (uint32_t d = 0; d < t->n_dims; d++)
+            bc_buf_printf(&shape, "%s%" PRIu64, d > 0 ? " x " : "", t->ne[d]);
+        bc_buf_printf(&out, " %-7s %-21s", t->type, bc_buf_str(&shape));
+        put_bytes(&out, t->size, 10);
+        bc_buf_puts(&out, t->misfit ? " misfit\n" : "\n");
+        bc_buf_release(&shape);
+    }
+    bc_buf_puts(&out, "\npeak memory: ");
+    ui_bytes(&out, c->peak_memory);
+    bc_buf_puts(&out, " beside the tokenizer's JSON, whatever the size of the model\n");
+    ui_write(&out);
+    bc_buf_release(&out);
+}
+
+/* ---- JSON ---- */
+
+static void json_types(struct bc_jw *w, const struct bitconv_conversion *c)
+{
+    struct type_sum sums[MAX_TYPES];
+    const size_t n = sum_types(c, sums);
+    bc_jw_key(w, "types");
+    bc_jw_begin_object(w);
+    for (size_t i = 0; i < n; i++) {
+        bc_jw_key(w, sums[i].type);
+        bc_jw_begin_object(w);
+        bc_jw_key(w, "tensors");
+        bc_jw_u64(w, sums[i].tensors);
+        bc_jw_key(w, "parameters");
+        bc_jw_u64(w, sums[i].parameters);
+        bc_jw_key(w, "bytes");
+        bc_jw_u64(w, sums[i].bytes);
+        bc_jw_end_object(w);
+    }
+    bc_jw_end_object(w);
+}
+
+static void json_string(struct bc_jw *w, const char *key, const char *value)
+{
+    bc_jw_key(w, key);
+    bc_jw_string(w, value);
+}
+
+/* A number, or null where the tensor has none. */
+static void json_number(struct bc_jw *w, const char *key, bool known, double value)
+{
+    bc_jw_key(w, key);
+    if (known)
+        bc_jw_f64(w, value);
+    else
+        bc_jw_null(w);
+}
+
+static void json_tensor(struct bc_jw *w, const struct bitconv_converted_tensor *t)
+{
+    const bool ternary = t->how != NULL;
+    bc_jw_begin_object(w);
+    json_string(w, "name", t->name);
+    json_string(w, "source", t->source);
+    json_string(w, "type", t->type);
+    json_string(w, "pack", t->pack);
+    json_string(w, "how", t->how);
+    json_number(w, "zeros", ternary, t->zeros);
+    bc_jw_key(w, "scale");
+    if (ternary)
+        bc_jw_f32(w, t->scale);
+    else
+        bc_jw_null(w);
+    json_number(w, "relative_error", ternary, t->relative_error);
+    bc_jw_key(w, "shape");
+    bc_jw_begin_array(w);
+    for (uint32_t d = 0; d < t->n_dims; d++)
+        bc_jw_u64(w, t->ne[d]);
+    bc_jw_end_array(w);
+    bc_jw_key(w, "bytes");
+    bc_jw_u64(w, t->size);
+    json_string(w, "fingerprint", t->fingerprint[0] != '\0' ? t->fingerprint : NULL);
+    bc_jw_key(w, "reference_differs");
+    bc_jw_bool(w, t->reference_differs);
+    bc_jw_key(w, "misfit");
+    bc_jw_bool(w, t->misfit);
+    bc_jw_end_object(w);
+}
+
+void convert_print_json(const struct ui *ui, const struct bitconv_conversion *c)
+{
+    struct bc_buf out = {0};
+    struct bc_jw w = {.buf = &out, .first = true};
+    bc_jw_begin_object(&w);
+    json_string(&w, "output", c->output);
+    json_string(&w, "outtype", c->outtype);
+    json_string(&w, "target", c->target);
+    json_string(&w, "architecture", c->architecture);
+    bc_jw_key(&w, "files");
+    bc_jw_u64(&w, c->n_files);
+    bc_jw_key(&w, "bytes");
+    bc_jw_u64(&w, c->file_size);
+    bc_jw_key(&w, "peak_memory");
+    bc_jw_u64(&w, c->peak_memory);
+    json_string(&w, "fingerprint", c->fingerprint[0] != '\0' ? c->fingerprint : NULL);
+    json_types(&w, c);
+    bc_jw_key(&w, "tensors");
+    bc_jw_begin_array(&w);
+    for (size_t i = 0; i < c->n_tensors; i++)
+        json_tensor(&w, &c->tensors[i]);
+    bc_jw_end_array(&w);
+    bc_jw_key(&w, "warnings");
+    bc_jw_begin_array(&w);
+    for (size_t i = 0; i < ui->n_warnings; i++)
+        bc_jw_string(&w, ui->warnings[i]);
+    bc_jw_end_array(&w);
+    bc_jw_end_object(&w);
+    bc_buf_putc(&out, '\n');
+    ui_write(&out);
+    bc_buf_release(&out);
+}

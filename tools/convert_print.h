@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: MIT
+ * What `convert` says about its result: tables for people, JSON for programs. */
+#ifndef BC_TOOLS_CONVERT_PRINT_H
+#define BC_TOOLS_CONVERT_PRINT_H
+
+#include "bitconv/convert.h"
+#include "ui.h"
+
+/* A table of types: tensors, parameters, bytes, bits per weight; how the trits came about; hints.
+ */
+void convert_print_summary(const struct ui *ui, const struct bitconv_conversion *c, bool dry_run);
+/* A row per tensor: how its trits were obtained, zeros, scale, relative error. */
+void convert_print_tensors(const struct ui *ui, const struct bitconv_conversion *c);
+/* A row per tensor: type, shape, bytes; and the memory that the conversion takes. */
+void convert_print_plan(const struct ui *ui, const struct bitconv_conversion *c);
+void convert_print_json(const struct ui *ui, const struct bitconv_conversion *c);
+
+#endif

@@ -1,0 +1,206 @@
+/* SPDX-License-Identifier: MIT
+ * Renders a verification: every proof by name with its verdict and what it covered. */
+#include "verify_view.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "base/json.h"
+#include "base/utf8.h"
+
+enum {
+    NAME_WIDTH = 17,   /* "source-metadata" */
+    VERDICT_WIDTH = 9, /* "not run" */
+    MAX_SHOWN = 25     /* problems and warnings of a report; JSON has all */
+};
+
+static const char *verdict_name(enum bitconv_verdict verdict)
+{
+    switch (verdict) {
+    case BITCONV_PASSED:
+        return "passed";
+    case BITCONV_FAILED:
+        return "FAILED";
+    case BITCONV_NOT_RUN:
+        break;
+    }
+    return "not run";
+}
+
+static enum ui_style verdict_style(enum bitconv_verdict verdict)
+{
+    if (verdict == BITCONV_PASSED) return UI_GREEN;
+    return verdict == BITCONV_FAILED ? UI_RED : UI_DIM;
+}
+
+/* Appends text masked, broken at blanks so that lines end before `columns`; continuation lines
+ * start at column `indent`, where the text starts as well. */
+static void wrap(struct bc_buf *out, const char *text, size_t indent, size_t columns)
+{
+    struct bc_buf masked = {0};
+    bc_utf8_mask(&masked, text, strlen(text), 0);
+    const char *p = bc_buf_str(&masked);
+    size_t column = indent;
+    while (*p != '\0') {
+        const size_t word = strcspn(p, " ");
+        const size_t width = bc_utf8_count(p, word);
+        if (column > indent && column + 1 + width > columns) {
+            bc_buf_putc(out, '\n');
+            for (size_t i = 0; i < indent; i++)
+                bc_buf_putc(out, ' ');
+            column = indent;
+        } else if (column > indent) {
+            bc_buf_putc(out, ' ');
+            column++;
+        }
+        bc_buf_append(out, p, word);
+        column += width;
+        p += word;
+        while (*p == ' ')
+            p++;
+    }
+    bc_buf_release(&masked);
+}
+
+static void show_list(const struct verify_view *view, const struct text_list *list,
+                      const char *title, enum ui_style style, struct bc_buf *out)
+{
+    if (list->n == 0) return;
+    bc_buf_printf(out, "\n%s%s%s\n", ui_on(view->ui, UI_BOLD), title, ui_off(view->ui));
+    for (size_t i = 0; i < list->n && i < MAX_SHOWN; i++) {
+        bc_buf_printf(out, "  %s", ui_on(view->ui, style));
+        wrap(out, list->items[i], 2, ui_columns());
+        bc_buf_printf(out, "%s\n", ui_off(view->ui));
+    }
+    if (list->n > MAX_SHOWN) bc_buf_printf(out, "  ... and %zu more\n", list->n - MAX_SHOWN);
+}
+
+static void show_tensors(const struct verify_view *view, struct bc_buf *out)
+{
+    bc_buf_printf(out, "\n%stensors%s\n", ui_on(view->ui, UI_BOLD), ui_off(view->ui));
+    for (size_t i = 0; i < view->it->n_tensors; i++) {
+        const struct bitconv_verified_tensor *t = &view->it->tensors[i];
+        ui_cell(out, t->name, 31, false);
+        bc_buf_putc(out, ' ');
+        ui_cell(out, t->pack != NULL ? t->pack : t->type, 8, false);
+        bc_buf_printf(out, " %-6s", t->ok ? "ok" : "FAILED");
+        if (t->pack != NULL)
+            bc_buf_printf(out, " zeros %5.1f%%  scale %.9g", 100.0 * t->zeros, (double)t->scale);
+        bc_buf_printf(out, "\n  xxh3 %s", t->xxh3);
+        if (t->fingerprint[0] != '\0') bc_buf_printf(out, "  trits %s", t->fingerprint);
+        bc_buf_putc(out, '\n');
+    }
+}
+
+void verify_text(const struct verify_view *view, struct bc_buf *out)
+{
+    const struct bitconv_verification *it = view->it;
+    const struct globals *globals = view->ui->globals;
+    size_t counts[3] = {0};
+    ui_cell(out, view->file, 0, false);
+    bc_buf_putc(out, '\n');
+    for (size_t i = 0; i < it->n_proofs; i++) {
+        const struct bitconv_proof *proof = &it->proofs[i];
+        counts[proof->verdict]++;
+        bc_buf_puts(out, "  ");
+        ui_cell(out, proof->name, NAME_WIDTH, false);
+        bc_buf_puts(out, ui_on(view->ui, verdict_style(proof->verdict)));
+        ui_cell(out, verdict_name(proof->verdict), VERDICT_WIDTH, false);
+        bc_buf_puts(out, ui_off(view->ui));
+        wrap(out, proof->detail, 2 + NAME_WIDTH + VERDICT_WIDTH, ui_columns());
+        bc_buf_putc(out, '\n');
+    }
+    if (globals->verbose) show_tensors(view, out);
+    show_list(view, &view->problems, "problems", UI_RED, out);
+    if (!globals->quiet) show_list(view, &view->warnings, "warnings", UI_YELLOW, out);
+    if (globals->verbose) show_list(view, &view->notes, "notes", UI_DIM, out);
+    if (globals->quiet) return;
+    bc_buf_printf(out, "\n%s%s%s: %zu proofs passed, %zu failed, %zu not run\n",
+                  ui_on(view->ui, it->ok ? UI_GREEN : UI_RED), it->ok ? "ok" : "FAILED",
+                  ui_off(view->ui), counts[BITCONV_PASSED], counts[BITCONV_FAILED],
+                  counts[BITCONV_NOT_RUN]);
+}
+
+/* ---- JSON ---- */
+
+static void key_string(struct bc_jw *w, const char *key, const char *value)
+{
+    bc_jw_key(w, key);
+    bc_jw_string(w, value);
+}
+
+static void write_list(struct bc_jw *w, const char *key, const struct text_list *list)
+{
+    bc_jw_key(w, key);
+    bc_jw_begin_array(w);
+    for (size_t i = 0; i < list->n; i++)
+        bc_jw_string(w, list->items[i]);
+    bc_jw_end_array(w);
+}
+
+static void write_proof(struct bc_jw *w, const struct bitconv_proof *proof)
+{
+    bc_jw_begin_object(w);
+    key_string(w, "name", proof->name);
+    bc_jw_key(w, "ok");
+    if (proof->verdict == BITCONV_NOT_RUN)
+        bc_jw_null(w);
+    else
+        bc_jw_bool(w, proof->verdict == BITCONV_PASSED);
+    key_string(w, "verdict", verdict_name(proof->verdict));
+    key_string(w, "detail", proof->detail);
+    bc_jw_key(w, "checked");
+    bc_jw_u64(w, proof->checked);
+    bc_jw_key(w, "skipped");
+    bc_jw_u64(w, proof->skipped);
+    bc_jw_end_object(w);
+}
+
+static void write_tensor(struct bc_jw *w, const struct bitconv_verified_tensor *t)
+{
+    bc_jw_begin_object(w);
+    key_string(w, "name", t->name);
+    key_string(w, "type", t->type);
+    key_string(w, "pack", t->pack);
+    bc_jw_key(w, "ok");
+    bc_jw_bool(w, t->ok);
+    bc_jw_key(w, "scale");
+    if (t->pack != NULL)
+        bc_jw_f32(w, t->scale);
+    else
+        bc_jw_null(w);
+    bc_jw_key(w, "zeros");
+    if (t->pack != NULL)
+        bc_jw_f64(w, t->zeros);
+    else
+        bc_jw_null(w);
+    key_string(w, "fingerprint", t->fingerprint[0] != '\0' ? t->fingerprint : NULL);
+    key_string(w, "xxh3", t->xxh3);
+    key_string(w, "problem", t->problem);
+    bc_jw_end_object(w);
+}
+
+void verify_json(const struct verify_view *view, struct bc_buf *out)
+{
+    const struct bitconv_verification *it = view->it;
+    struct bc_jw w = {.buf = out, .first = true};
+    bc_jw_begin_object(&w);
+    key_string(&w, "file", view->file);
+    bc_jw_key(&w, "ok");
+    bc_jw_bool(&w, it->ok);
+    bc_jw_key(&w, "proofs");
+    bc_jw_begin_array(&w);
+    for (size_t i = 0; i < it->n_proofs; i++)
+        write_proof(&w, &it->proofs[i]);
+    bc_jw_end_array(&w);
+    bc_jw_key(&w, "tensors");
+    bc_jw_begin_array(&w);
+    for (size_t i = 0; i < it->n_tensors; i++)
+        write_tensor(&w, &it->tensors[i]);
+    bc_jw_end_array(&w);
+    key_string(&w, "fingerprint", it->fingerprint[0] != '\0' ? it->fingerprint : NULL);
+    write_list(&w, "problems", &view->problems);
+    write_list(&w, "warnings", &view->warnings);
+    bc_jw_end_object(&w);
+    bc_buf_putc(out, '\n');
+}
