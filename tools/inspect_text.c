@@ -9,12 +9,16 @@
 
 #include "base/json.h"
 #include "base/utf8.h"
+#include "view_text.h"
 
 enum {
-    ARRAY_SHOWN = 4, /* elements of a long array */
-    KEY_WIDTH = 41,  /* of the metadata's columns */
-    TYPE_WIDTH = 14, /* "ARRAY[FLOAT32]" */
-    MIN_TEXT = 20    /* bytes of a text value, however narrow the terminal */
+    ARRAY_SHOWN = 4,   /* elements of a long array */
+    KEY_WIDTH = 41,    /* of the metadata's columns */
+    TYPE_WIDTH = 14,   /* "ARRAY[FLOAT32]" */
+    OFFSET_WIDTH = 13, /* of the tensor table's columns */
+    TABLE_FIXED = 36,  /* blank, type, shape, bytes */
+    STATS_NAME = 28,
+    MIN_TEXT = 20 /* bytes of a text value, however narrow the terminal */
 };
 
 static void heading(const struct inspect_view *view, struct bc_buf *out, const char *title)
@@ -22,18 +26,11 @@ static void heading(const struct inspect_view *view, struct bc_buf *out, const c
     bc_buf_printf(out, "\n%s%s%s\n", ui_on(view->ui, UI_BOLD), title, ui_off(view->ui));
 }
 
-static void right_align(struct bc_buf *out, const char *text, size_t width)
-{
-    for (size_t n = bc_utf8_count(text, strlen(text)); n < width; n++)
-        bc_buf_putc(out, ' ');
-    bc_buf_puts(out, text);
-}
-
 static void right_count(struct bc_buf *out, uint64_t n, size_t width)
 {
     struct bc_buf text = {0};
     ui_count(&text, n);
-    right_align(out, bc_buf_str(&text), width);
+    view_right(out, bc_buf_str(&text), width);
     bc_buf_release(&text);
 }
 
@@ -41,7 +38,7 @@ static void right_bytes(struct bc_buf *out, uint64_t n, size_t width)
 {
     struct bc_buf text = {0};
     ui_bytes(&text, n);
-    right_align(out, bc_buf_str(&text), width);
+    view_right(out, bc_buf_str(&text), width);
     bc_buf_release(&text);
 }
 
@@ -60,9 +57,10 @@ static void show_header(const struct inspect_view *view, struct bc_buf *out)
     else
         bc_buf_puts(out, it->container == BITCONV_CONTAINER_CHECKPOINT ? "checkpoint folder"
                                                                        : "safetensors file");
-    bc_buf_printf(out, ", %zu keys, %zu tensors, ", it->n_keys, it->n_tensors);
+    bc_buf_printf(out, ", %zu key%s, %zu tensor%s, ", it->n_keys, view_plural(it->n_keys),
+                  it->n_tensors, view_plural(it->n_tensors));
     ui_count(out, it->parameters);
-    bc_buf_puts(out, " parameters");
+    bc_buf_printf(out, " parameter%s", view_plural(it->parameters));
     if (!view->diffable) {
         bc_buf_puts(out, ", ");
         ui_bytes(out, it->file_size);
@@ -70,9 +68,11 @@ static void show_header(const struct inspect_view *view, struct bc_buf *out)
     }
     bc_buf_puts(out, "\n");
     if (it->dialect != NULL) {
-        bc_buf_printf(out, "dialect %s: ", it->dialect);
-        ui_cell(out, it->dialect_evidence, 0, false);
+        struct bc_buf text = {0};
+        bc_buf_printf(&text, "dialect %s: %s", it->dialect, it->dialect_evidence);
+        view_wrap(out, bc_buf_str(&text), 0, ui_columns());
         bc_buf_puts(out, "\n");
+        bc_buf_release(&text);
     }
     if (it->fingerprint[0] != '\0') bc_buf_printf(out, "fingerprint %s\n", it->fingerprint);
 }
@@ -201,9 +201,9 @@ static void show_types(const struct inspect_view *view, struct bc_buf *out)
     heading(view, out, "types");
     for (size_t i = 0; i < view->it->n_types; i++) {
         const struct bitconv_type_total *t = &view->it->types[i];
-        ui_cell(out, t->type, 16, false);
+        view_name(out, t->type, 16);
         right_count(out, t->n_tensors, 7);
-        bc_buf_puts(out, " tensors");
+        bc_buf_puts(out, t->n_tensors == 1 ? " tensor " : " tensors");
         right_count(out, t->parameters, 18);
         bc_buf_puts(out, " weights");
         right_bytes(out, t->bytes, 11);
@@ -220,23 +220,49 @@ static void shape_text(const struct bitconv_inspected_tensor *t, struct bc_buf *
     if (t->n_dims == 0) bc_buf_puts(out, "scalar");
 }
 
+/* "type 142" of "type 142 (PQ2_0)": the rest is told once, in the section of the types. */
+static void type_text(const struct bitconv_inspected_tensor *t, struct bc_buf *out)
+{
+    const char *bracket = strstr(t->type, " (");
+    if (t->pack != NULL && strcmp(t->pack, "i2_s_64") == 0)
+        bc_buf_puts(out, t->pack);
+    else
+        bc_buf_append(out, t->type,
+                      bracket != NULL ? (size_t)(bracket - t->type) : strlen(t->type));
+}
+
+/* Offsets give way to long names; what is longer still gets a line of its own. */
+static bool has_room_for_offsets(const struct inspect_view *view)
+{
+    size_t longest = 0;
+    for (size_t i = 0; i < view->it->n_tensors; i++) {
+        const struct bitconv_inspected_tensor *t = view->table[i];
+        const size_t n = bc_utf8_count(t->name, t->name_len);
+        if (n > longest) longest = n;
+    }
+    return !view->diffable && longest + OFFSET_WIDTH + TABLE_FIXED <= ui_columns();
+}
+
 static void show_table(const struct inspect_view *view, struct bc_buf *out)
 {
+    const bool offsets = has_room_for_offsets(view);
+    const size_t name_width = ui_columns() - TABLE_FIXED - (offsets ? OFFSET_WIDTH : 0);
     heading(view, out, "tensors (columns x rows)");
     for (size_t i = 0; i < view->it->n_tensors; i++) {
         const struct bitconv_inspected_tensor *t = view->table[i];
-        struct bc_buf shape = {0};
-        shape_text(t, &shape);
-        ui_cell(out, t->name, 31, false);
+        struct bc_buf cell = {0};
+        view_name(out, t->name, name_width);
         bc_buf_putc(out, ' ');
-        ui_cell(out, t->pack != NULL && strcmp(t->pack, "i2_s_64") == 0 ? t->pack : t->type, 7,
-                false);
-        right_align(out, bc_buf_str(&shape), 16);
-        bc_buf_release(&shape);
-        if (!view->diffable) {
+        type_text(t, &cell);
+        ui_cell(out, bc_buf_str(&cell), 8, false);
+        bc_buf_clear(&cell);
+        shape_text(t, &cell);
+        view_right(out, bc_buf_str(&cell), 16);
+        bc_buf_release(&cell);
+        if (offsets) {
             char offset[32];
             snprintf(offset, sizeof offset, " %" PRIu64, t->offset);
-            right_align(out, offset, 14);
+            view_right(out, offset, OFFSET_WIDTH);
         }
         right_bytes(out, t->size, 11);
         bc_buf_putc(out, '\n');
@@ -256,7 +282,7 @@ static void show_ternary_stats(const struct inspect_view *view, struct bc_buf *o
                           "bits", "scale");
         }
         first = false;
-        ui_cell(out, t->name, 28, false);
+        view_name(out, t->name, STATS_NAME);
         bc_buf_printf(out, " %9" PRIu64 " %9" PRIu64 " %9" PRIu64 " %5.1f%% %5.3f %.6g%s\n",
                       s->minus, s->zero, s->plus, 100.0 * s->zeros, s->entropy, (double)s->scale,
                       s->one_code       ? "  ONE CODE"
@@ -278,7 +304,7 @@ static void show_number_stats(const struct inspect_view *view, struct bc_buf *ou
                           "zeros", "outl");
         }
         first = false;
-        ui_cell(out, t->name, 28, false);
+        view_name(out, t->name, STATS_NAME);
         bc_buf_printf(out, " %9.3g %9.3g %9.2g %8.3g %5.1f%% %4" PRIu64 "%s\n", s->min, s->max,
                       s->mean, s->stddev, 100.0 * s->zeros, s->outliers,
                       s->nonfinite != 0 ? "  NaN/Inf"
@@ -342,7 +368,7 @@ static void show_values(const struct inspect_view *view, struct bc_buf *out)
         }
         bc_buf_clear(&cell);
         show_value(view, i, &cell);
-        right_align(out, bc_buf_str(&cell), 13);
+        view_right(out, bc_buf_str(&cell), 13);
     }
     if (values->n > 0) bc_buf_putc(out, '\n');
     bc_buf_release(&cell);
@@ -354,7 +380,7 @@ static void show_warnings(const struct inspect_view *view, struct bc_buf *out)
     heading(view, out, "warnings");
     for (size_t i = 0; i < view->it->n_warnings; i++) {
         bc_buf_puts(out, ui_on(view->ui, UI_YELLOW));
-        ui_cell(out, view->it->warnings[i], 0, false);
+        view_wrap(out, view->it->warnings[i], 0, ui_columns());
         bc_buf_printf(out, "%s\n", ui_off(view->ui));
     }
 }

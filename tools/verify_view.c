@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/json.h"
-#include "base/utf8.h"
+#include "view_text.h"
 
 enum {
     NAME_WIDTH = 17,   /* "source-metadata" */
@@ -33,35 +33,6 @@ static enum ui_style verdict_style(enum bitconv_verdict verdict)
     return verdict == BITCONV_FAILED ? UI_RED : UI_DIM;
 }
 
-/* Appends text masked, broken at blanks so that lines end before `columns`; continuation lines
- * start at column `indent`, where the text starts as well. */
-static void wrap(struct bc_buf *out, const char *text, size_t indent, size_t columns)
-{
-    struct bc_buf masked = {0};
-    bc_utf8_mask(&masked, text, strlen(text), 0);
-    const char *p = bc_buf_str(&masked);
-    size_t column = indent;
-    while (*p != '\0') {
-        const size_t word = strcspn(p, " ");
-        const size_t width = bc_utf8_count(p, word);
-        if (column > indent && column + 1 + width > columns) {
-            bc_buf_putc(out, '\n');
-            for (size_t i = 0; i < indent; i++)
-                bc_buf_putc(out, ' ');
-            column = indent;
-        } else if (column > indent) {
-            bc_buf_putc(out, ' ');
-            column++;
-        }
-        bc_buf_append(out, p, word);
-        column += width;
-        p += word;
-        while (*p == ' ')
-            p++;
-    }
-    bc_buf_release(&masked);
-}
-
 static void show_list(const struct verify_view *view, const struct text_list *list,
                       const char *title, enum ui_style style, struct bc_buf *out)
 {
@@ -69,7 +40,7 @@ static void show_list(const struct verify_view *view, const struct text_list *li
     bc_buf_printf(out, "\n%s%s%s\n", ui_on(view->ui, UI_BOLD), title, ui_off(view->ui));
     for (size_t i = 0; i < list->n && i < MAX_SHOWN; i++) {
         bc_buf_printf(out, "  %s", ui_on(view->ui, style));
-        wrap(out, list->items[i], 2, ui_columns());
+        view_wrap(out, list->items[i], 2, ui_columns());
         bc_buf_printf(out, "%s\n", ui_off(view->ui));
     }
     if (list->n > MAX_SHOWN) bc_buf_printf(out, "  ... and %zu more\n", list->n - MAX_SHOWN);
@@ -107,7 +78,7 @@ void verify_text(const struct verify_view *view, struct bc_buf *out)
         bc_buf_puts(out, ui_on(view->ui, verdict_style(proof->verdict)));
         ui_cell(out, verdict_name(proof->verdict), VERDICT_WIDTH, false);
         bc_buf_puts(out, ui_off(view->ui));
-        wrap(out, proof->detail, 2 + NAME_WIDTH + VERDICT_WIDTH, ui_columns());
+        view_wrap(out, proof->detail, 2 + NAME_WIDTH + VERDICT_WIDTH, ui_columns());
         bc_buf_putc(out, '\n');
     }
     if (globals->verbose) show_tensors(view, out);
@@ -115,10 +86,10 @@ void verify_text(const struct verify_view *view, struct bc_buf *out)
     if (!globals->quiet) show_list(view, &view->warnings, "warnings", UI_YELLOW, out);
     if (globals->verbose) show_list(view, &view->notes, "notes", UI_DIM, out);
     if (globals->quiet) return;
-    bc_buf_printf(out, "\n%s%s%s: %zu proofs passed, %zu failed, %zu not run\n",
+    bc_buf_printf(out, "\n%s%s%s: %zu proof%s passed, %zu failed, %zu not run\n",
                   ui_on(view->ui, it->ok ? UI_GREEN : UI_RED), it->ok ? "ok" : "FAILED",
-                  ui_off(view->ui), counts[BITCONV_PASSED], counts[BITCONV_FAILED],
-                  counts[BITCONV_NOT_RUN]);
+                  ui_off(view->ui), counts[BITCONV_PASSED], view_plural(counts[BITCONV_PASSED]),
+                  counts[BITCONV_FAILED], counts[BITCONV_NOT_RUN]);
 }
 
 /* ---- JSON ---- */

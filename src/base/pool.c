@@ -189,3 +189,47 @@ void bc_pool_free(struct bc_pool *pool)
     bc_free(pool->workers);
     bc_free(pool);
 }
+
+struct bc_task {
+    pthread_t thread;
+    void (*fn)(void *ctx);
+    void *ctx;
+};
+
+static void *task_main(void *arg)
+{
+    const struct bc_task *const task = arg;
+    task->fn(task->ctx);
+    return NULL;
+}
+
+enum bitconv_status bc_task_start(void (*fn)(void *ctx), void *ctx, struct bc_task **out,
+                                  struct bitconv_error *err)
+{
+    sigset_t blocked, before;
+    *out = NULL;
+    struct bc_task *const task = bc_alloc_array(1, sizeof *task);
+    if (task == NULL) return bc_fail_nomem(err, "thread");
+    task->fn = fn;
+    task->ctx = ctx;
+    signals_for_workers(&blocked);
+    int failure = pthread_sigmask(SIG_BLOCK, &blocked, &before);
+    if (failure == 0) {
+        failure = pthread_create(&task->thread, NULL, task_main, task);
+        (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
+    }
+    if (failure != 0) {
+        bc_free(task);
+        errno = failure;
+        return bc_fail_errno(err, "cannot start a thread");
+    }
+    *out = task;
+    return BITCONV_OK;
+}
+
+void bc_task_join(struct bc_task *task)
+{
+    if (task == NULL) return;
+    (void)pthread_join(task->thread, NULL);
+    bc_free(task);
+}

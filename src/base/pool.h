@@ -16,4 +16,11 @@ void bc_pool_run(struct bc_pool *pool, size_t n, void (*fn)(void *ctx, size_t i,
                  void *ctx);
 void bc_pool_free(struct bc_pool *pool);
 
+/* One function on a thread of its own: fn(ctx) starts at once and has returned when bc_task_join
+ * does. Join frees the task; NULL is fine. */
+struct bc_task;
+enum bitconv_status bc_task_start(void (*fn)(void *ctx), void *ctx, struct bc_task **out,
+                                  struct bitconv_error *err);
+void bc_task_join(struct bc_task *task);
+
 #endif

@@ -11,15 +11,13 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "base/json.h"
 #include "base/mem.h"
 #include "convert/bitconv_keys.h"
-#include "convert/meta_override.h"
+#include "convert/metadata.h"
 #include "convert/outputs.h"
 #include "convert/plan.h"
 #include "convert/plan_types.h"
 #include "convert/stream.h"
-#include "model/tokenizer.h"
 
 /* All that lives during one conversion. Zero-initialise. */
 struct run {
@@ -49,35 +47,6 @@ static void release_run(struct run *r)
     bc_checkpoint_close(r->ckpt);
 }
 
-/* ---- metadata ---- */
-
-static enum bitconv_status tokenizer_keys(struct run *r, struct bitconv_gguf_writer *w,
-                                          struct bitconv_error *err)
-{
-    const struct bitconv_convert_options *o = r->setup.options;
-    struct bc_tokenizer_options options = {.pre = o->pre, .trim_vocab = o->trim_vocab};
-    struct bc_buf template = {NULL, 0, 0, false};
-    enum bitconv_status status = BITCONV_OK;
-    if (o->chat_template != NULL) {
-        status = bc_text_load(o->chat_template, &template, err);
-        options.chat_template = bc_buf_str(&template);
-    }
-    if (status == BITCONV_OK)
-        status = bc_tokenizer_metadata(r->ckpt, r->model, &options, r->sink, w, err);
-    bc_buf_release(&template);
-    return status;
-}
-
-/* All metadata that does not depend on the values. */
-static enum bitconv_status set_metadata(struct run *r, const char *name,
-                                        struct bitconv_gguf_writer *w, struct bitconv_error *err)
-{
-    const struct bitconv_convert_options *o = r->setup.options;
-    BC_TRY(bc_model_metadata(r->model, name, r->setup.out.file_type, w, err));
-    BC_TRY(tokenizer_keys(r, w, err));
-    return bc_meta_override(o->meta, o->n_meta, r->sink, w, err);
-}
-
 /* ---- the steps ---- */
 
 static enum bitconv_status load(struct run *r, struct bitconv_error *err)
@@ -89,20 +58,29 @@ static enum bitconv_status load(struct run *r, struct bitconv_error *err)
     return bc_plan_make(&r->setup, r->model, r->sink, &r->plan, err);
 }
 
-/* Statistics, and what they say about metadata and layout. */
-static enum bitconv_status examine(struct run *r, struct bitconv_gguf_writer *w,
-                                   struct bitconv_error *err)
+/* Metadata and statistics, side by side. *out gets the writer with all keys. */
+static enum bitconv_status examine(struct run *r, const char *name,
+                                   struct bitconv_gguf_writer **out, struct bitconv_error *err)
 {
-    BC_TRY(bc_plan_examine(&r->setup, r->model, r->pool, r->sink, &r->plan, err));
+    struct bc_metadata m = {.setup = NULL};
+    struct bitconv_error failure = {.status = BITCONV_OK};
+    /* One thread means that everything runs on the caller; without tensors there is nothing else
+     * to do meanwhile. */
+    const bool wait = bc_pool_threads(r->pool) == 1 || r->plan.n_tensors == 0;
+    BC_TRY(bc_metadata_start(&m, &r->setup, r->ckpt, r->model, name, wait, err));
+    const enum bitconv_status status =
+        bc_plan_examine(&r->setup, r->model, r->pool, r->sink, &m.failed, &r->plan, &failure);
+    BC_TRY(bc_metadata_finish(&m, r->sink, out, err));
+    if (status != BITCONV_OK && err != NULL && err->status == BITCONV_OK) *err = failure;
+    BC_TRY(status);
     BC_TRY(bc_plan_settle(&r->setup, &r->plan, r->sink, err));
     if (r->setup.options->plain) return BITCONV_OK;
-    BC_TRY(bc_bitconv_keys(&r->plan, r->ckpt->base_name, w, err));
-    r->has_keys = bitconv_gguf_writer_has(w, "bitconv.fingerprint");
+    BC_TRY(bc_bitconv_keys(&r->plan, r->ckpt->base_name, *out, err));
+    r->has_keys = bitconv_gguf_writer_has(*out, "bitconv.fingerprint");
     return BITCONV_OK;
 }
 
-/* Everything in front of the output, what fails quickly first: an output that cannot be written is
- * noticed before the tokenizer is read, and the tokenizer is read before the weights. */
+/* Everything in front of the output; one that cannot be written is noticed before the long part. */
 static enum bitconv_status prepare(struct run *r, struct bitconv_error *err)
 {
     const struct bitconv_convert_options *o = r->setup.options;
@@ -111,10 +89,8 @@ static enum bitconv_status prepare(struct run *r, struct bitconv_error *err)
     BC_TRY(bc_outputs_begin(&r->setup, r->ckpt, &r->outputs, err));
     BC_TRY(bc_outputs_path(&r->setup, name, &r->outputs.arena, &r->path, err));
     if (o->split_max_size == 0) BC_TRY(bc_outputs_probe(&r->setup, &r->outputs, r->path, 0, err));
-    struct bitconv_gguf_writer *w = bitconv_gguf_writer_new();
-    if (w == NULL) return bc_fail_nomem(err, "GGUF header");
-    enum bitconv_status status = set_metadata(r, name, w, err);
-    if (status == BITCONV_OK) status = examine(r, w, err);
+    struct bitconv_gguf_writer *w = NULL;
+    const enum bitconv_status status = examine(r, name, &w, err);
     if (status != BITCONV_OK) {
         bitconv_gguf_writer_free(w);
         return status;

@@ -190,7 +190,8 @@ static void finish_tensor(struct examiner *e, const struct bc_weight *w,
 
 enum bitconv_status bc_plan_examine(const struct bc_setup *setup, const struct bc_model *model,
                                     struct bc_pool *pool, const struct bitconv_sink *sink,
-                                    struct bc_plan *plan, struct bitconv_error *err)
+                                    atomic_bool *stop, struct bc_plan *plan,
+                                    struct bitconv_error *err)
 {
     struct examiner e = {.setup = setup, .model = model, .pool = pool, .total = plan->source_bytes};
     struct fold fold = {.sink = sink};
@@ -199,7 +200,8 @@ enum bitconv_status bc_plan_examine(const struct bc_setup *setup, const struct b
     e.refusals.subject = setup->dir;
     for (size_t i = 0; i < plan->n_tensors; i++) {
         struct bc_plan_tensor *t = &plan->tensors[i];
-        if (bc_canceled(sink)) return bc_fail(err, BITCONV_E_CANCELED, "canceled");
+        if (bc_canceled(sink) || atomic_load(stop))
+            return bc_fail(err, BITCONV_E_CANCELED, "canceled");
         if (t->ternary)
             BC_TRY(examine_ternary(&e, t, &folding, err));
         else

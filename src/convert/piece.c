@@ -165,7 +165,8 @@ static enum bitconv_status fill(const struct filler *f)
     }
     if (stored != NULL && dtype == BITCONV_BF16 && type_id == BC_TYPE_F16) {
         f->k->bf16_to_f16(stored, p->n, p->slot);
-        p->n_flushed = count_nonzero_16(stored, p->n) - count_nonzero_16(p->slot, p->n);
+        const uint64_t n_kept = count_nonzero_16(p->slot, p->n);
+        if (n_kept < p->n) p->n_flushed = count_nonzero_16(stored, p->n) - n_kept;
         p->data = p->slot;
         p->size = 2 * p->n;
         return BITCONV_OK;
@@ -180,7 +181,8 @@ void bc_piece_fill(const struct bc_setup *setup, const struct bc_model *model, s
     p->size = 0;
     p->trits = NULL;
     memset(p->counts, 0, sizeof p->counts);
-    p->loss = (struct bc_trit_loss){.lost = 0.0};
+    /* A float file shows the sign of a zero, a pack does not. */
+    p->loss = (struct bc_trit_loss){.wants_minus_zeros = p->tensor->type.pack == NULL};
     p->n_flushed = 0;
     p->err = (struct bitconv_error){.status = BITCONV_OK};
     p->status = fill(&f);

@@ -3,6 +3,8 @@
 #ifndef BC_CONVERT_PLAN_H
 #define BC_CONVERT_PLAN_H
 
+#include <stdatomic.h>
+
 #include "base/digest.h"
 #include "convert/setup.h"
 #include "model/findings.h"
@@ -47,7 +49,8 @@ void bc_plan_release(struct bc_plan *plan);
  * All reasons for a refusal are sent to the sink as FINDINGs first. */
 enum bitconv_status bc_plan_examine(const struct bc_setup *setup, const struct bc_model *model,
                                     struct bc_pool *pool, const struct bitconv_sink *sink,
-                                    struct bc_plan *plan, struct bitconv_error *err);
+                                    atomic_bool *stop, struct bc_plan *plan,
+                                    struct bitconv_error *err);
 
 /* Behind bc_plan_examine: warns about misfits that were stored otherwise and about rows that a
  * runtime computes wrong, and refuses a plan in which no tensor has the asked type any more. */

@@ -341,7 +341,7 @@ enum bitconv_status bitconv_gguf_writer_plan(struct bitconv_gguf_writer *w, cons
                                              uint64_t *header_size, uint64_t *file_size,
                                              struct bitconv_error *err)
 {
-    uint64_t data_size;
+    uint64_t data_size = 0;
     if (w->fault.status != BITCONV_OK) {
         return bc_fail(err, w->fault.status, "%s", w->fault.text);
     }

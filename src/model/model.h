@@ -47,7 +47,7 @@ struct bc_model_options {
     enum bc_target target;
     bool ternary_outtype;     /* the asked type is a ternary pack (AUTO target rule) */
     bool llama_cpp_only_type; /* tq1_0, tq2_0, q1_0, q2_0, q8_0: AUTO means llama.cpp unless
-                                 *_norm_in */
+                               *_norm_in */
     const char *arch_name;    /* --arch-name, or NULL */
     enum bc_scale_convention scale_convention;
     const char *quantize_regex, *keep_regex; /* --quantize / --keep (PCRE2), or NULL */

@@ -66,12 +66,35 @@ void bc_ternary_release(struct bc_ternary *t)
 /* Whether all of values[0, n) are 0 or +-magnitude. NaN is no magnitude. */
 static bool only_magnitude(const float *values, size_t n, float magnitude)
 {
-    size_t n_other = 0;
+    const uint32_t wanted = bc_f32_bits(magnitude);
+    uint32_t other = 0;
     for (size_t i = 0; i < n; i++) {
-        const float a = fabsf(values[i]);
-        n_other += !((a == 0.0f) | (a == magnitude));
+        const uint32_t bits = bc_f32_bits(values[i]) & 0x7fffffffu;
+        other |= (uint32_t)(bits != 0) & (uint32_t)(bits != wanted);
     }
-    return n_other == 0;
+    return other == 0;
+}
+
+/* The same for 16-bit floats as stored, four in a word: adding 0x7fff carries into the top bit of a
+ * lane exactly when the lane is not 0, so a lane is bad when both its magnitude and the difference
+ * from the wanted one carry. */
+static bool only_magnitude_16(const uint8_t *values, size_t n, uint16_t magnitude)
+{
+    const uint64_t ones = UINT64_C(0x0001000100010001);
+    const uint64_t mask = 0x7fff * ones;
+    uint64_t other = 0;
+    size_t i = 0;
+    for (; i + 4 <= n; i += 4) {
+        uint64_t word;
+        memcpy(&word, values + 2 * i, sizeof word);
+        const uint64_t bits = word & mask;
+        other |= (bits + mask) & ((bits ^ magnitude * ones) + mask);
+    }
+    for (; i < n; i++) {
+        const uint16_t bits = bc_get_u16(values + 2 * i) & 0x7fff;
+        if (bits != 0 && bits != magnitude) return false;
+    }
+    return (other & 0x8000 * ones) == 0;
 }
 
 struct magnitude_job {
@@ -82,6 +105,18 @@ struct magnitude_job {
     bool parts[MAX_PARTS];
 };
 
+static bool chunk_is_magnitude(const struct magnitude_job *job, uint64_t at, size_t n)
+{
+    const struct bc_values *v = job->v;
+    float values[CHUNK];
+    if (v->dtype == BITCONV_BF16)
+        return only_magnitude_16(v->data + 2 * at, n, bc_f32_to_bf16(job->magnitude));
+    if (v->dtype == BITCONV_F16)
+        return only_magnitude_16(v->data + 2 * at, n, bc_f32_to_f16(job->magnitude));
+    bc_widen(job->d->k, v, at, n, values);
+    return only_magnitude(values, n, job->magnitude);
+}
+
 static void check_part(void *ctx, size_t i, unsigned worker)
 {
     struct magnitude_job *job = ctx;
@@ -90,12 +125,8 @@ static void check_part(void *ctx, size_t i, unsigned worker)
     const uint64_t end = begin + (left < job->part_values ? left : job->part_values);
     bool only = true;
     (void)worker;
-    for (uint64_t at = begin; at < end && only; at += CHUNK) {
-        float values[CHUNK];
-        const size_t n = end - at < CHUNK ? (size_t)(end - at) : CHUNK;
-        bc_widen(job->d->k, job->v, at, n, values);
-        only = only_magnitude(values, n, job->magnitude);
-    }
+    for (uint64_t at = begin; at < end && only; at += CHUNK)
+        only = chunk_is_magnitude(job, at, end - at < CHUNK ? (size_t)(end - at) : CHUNK);
     job->parts[i] = only;
 }
 

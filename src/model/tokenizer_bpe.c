@@ -251,6 +251,20 @@ static enum bitconv_status check_type(const struct bc_json *model, struct bitcon
             : "");
 }
 
+/* True when a step of the pre-tokenizer maps text to the byte-level alphabet: byte_fallback then
+ * has nothing left to do. */
+static bool is_byte_level(const struct bc_json *pre)
+{
+    const char *type = bc_json_string(bc_json_get(pre, "type"));
+    if (type != NULL && strcmp(type, "ByteLevel") == 0) return true;
+    for (const struct bc_json *step = bc_json_first(bc_json_get(pre, "pretokenizers"));
+         step != NULL; step = bc_json_next(step)) {
+        type = bc_json_string(bc_json_get(step, "type"));
+        if (type != NULL && strcmp(type, "ByteLevel") == 0) return true;
+    }
+    return false;
+}
+
 enum bitconv_status bc_load_bpe(const struct bc_tokenizer_files *files,
                                 const struct bitconv_sink *sink, struct bc_vocab *vocab,
                                 struct bitconv_error *err)
@@ -261,6 +275,7 @@ enum bitconv_status bc_load_bpe(const struct bc_tokenizer_files *files,
     BC_TRY(check_type(model, err));
     BC_TRY(check_affixes(model, err));
     (void)bc_json_bool(bc_json_get(model, "byte_fallback"), &byte_fallback);
+    if (is_byte_level(bc_json_get(files->tokenizer, "pre_tokenizer"))) byte_fallback = false;
     vocab->source = source;
     vocab->model = byte_fallback ? "llama" : "gpt2";
     vocab->has_scores = byte_fallback;

@@ -182,33 +182,41 @@ static enum bitconv_status read_offline(const struct bc_weight *w,
 }
 
 /* The sum of eight lanes, in a fixed order. */
-static double fold(const double lanes[8])
+static double fold(const float lanes[8])
 {
-    return ((lanes[0] + lanes[1]) + (lanes[2] + lanes[3])) +
-           ((lanes[4] + lanes[5]) + (lanes[6] + lanes[7]));
+    return (((double)lanes[0] + (double)lanes[1]) + ((double)lanes[2] + (double)lanes[3])) +
+           (((double)lanes[4] + (double)lanes[5]) + ((double)lanes[6] + (double)lanes[7]));
 }
 
-/* Adds the squares of up to CHUNK weights and of what trit * scale loses of them. Value i goes to
- * lane i % 8: an order of summation that vectors can follow, and the same on every machine. */
-static void add_loss(const float *values, const int8_t *trits, size_t n, float scale,
-                     struct bc_trit_loss *loss)
+/* Adds the squares of up to CHUNK weights and of their differences from what the trits stand for.
+ * Value i goes to lane i % 8: an order of summation that vectors can follow, and the same on every
+ * machine. A lane holds at most CHUNK / 8 squares, for which float32 is good enough. */
+static void add_loss(const float *values, const float *kept, size_t n, struct bc_trit_loss *loss)
 {
-    double lost[8] = {0}, total[8] = {0};
-    uint32_t n_minus_zero = 0;
-    for (size_t i = 0; i < n; i += 8) {
-        const size_t n_lanes = n - i < 8 ? n - i : 8;
-        for (size_t j = 0; j < n_lanes; j++) {
-            const double w = (double)values[i + j];
-            const double d = w - (double)((float)trits[i + j] * scale);
+    float lost[8] = {0}, total[8] = {0};
+    size_t i = 0;
+    for (; i + 8 <= n; i += 8) {
+        for (size_t j = 0; j < 8; j++) {
+            const float d = values[i + j] - kept[i + j];
             lost[j] += d * d;
-            total[j] += w * w;
+            total[j] += values[i + j] * values[i + j];
         }
     }
-    for (size_t i = 0; i < n; i++)
-        n_minus_zero += (uint32_t)(trits[i] == 0) & bc_f32_bits(values[i]) >> 31;
+    for (size_t j = 0; i + j < n; j++) {
+        const float d = values[i + j] - kept[i + j];
+        lost[j] += d * d;
+        total[j] += values[i + j] * values[i + j];
+    }
     loss->lost += fold(lost);
     loss->total += fold(total);
-    loss->n_minus_zero += n_minus_zero;
+}
+
+static uint64_t count_minus_zeros(const float *values, const int8_t *trits, size_t n)
+{
+    uint32_t count = 0;
+    for (size_t i = 0; i < n; i++)
+        count += (uint32_t)(trits[i] == 0) & bc_f32_bits(values[i]) >> 31;
+    return count;
 }
 
 static enum bitconv_status span_trits(const struct bc_weight *w, const struct bc_ternary *t,
@@ -221,18 +229,21 @@ static enum bitconv_status span_trits(const struct bc_weight *w, const struct bc
     const float inverse = 1.0f / scale;
     for (uint64_t done = 0; done < s->n; done += CHUNK) {
         const size_t n = s->n - done < CHUNK ? (size_t)(s->n - done) : CHUNK;
-        float values[CHUNK];
+        float values[CHUNK], kept[CHUNK];
         if (t->how == BC_HOW_OFFLINE) {
             BC_TRY(read_offline(w, options, k, s, done, n, dst + done, err));
-            if (loss != NULL) k->trits_to_f32(dst + done, n, scale, values);
-        } else {
-            read_stored(k, options, s, done, n, values);
-            if (absmean)
-                k->ternarize(values, n, inverse, dst + done);
-            else
-                k->sign(values, n, dst + done);
+            continue;
         }
-        if (loss != NULL) add_loss(values, dst + done, n, scale, loss);
+        read_stored(k, options, s, done, n, values);
+        if (absmean)
+            k->ternarize(values, n, inverse, dst + done);
+        else
+            k->sign(values, n, dst + done);
+        if (loss == NULL) continue;
+        if (loss->wants_minus_zeros) loss->n_minus_zero += count_minus_zeros(values, dst + done, n);
+        if (!absmean) continue; /* the magnitude is the scale */
+        k->trits_to_f32(dst + done, n, scale, kept);
+        add_loss(values, kept, n, loss);
     }
     return BITCONV_OK;
 }

@@ -50,21 +50,21 @@ enum bitconv_status bc_ternary_decide(const struct bc_model *model, const struct
 void bc_ternary_release(struct bc_ternary *t);
 
 /* What a run of values loses by becoming trits; sums over any number of calls of bc_weight_trits_at
- * (zero-initialise). In float64, in flat order. */
+ * (zero-initialise). Both sums stay 0 where trits are exact (offline, magnitude, all zero). */
 struct bc_trit_loss {
-    double lost;           /* sum of (w - trit * scale)^2 */
-    double total;          /* sum of w^2 */
-    uint64_t n_minus_zero; /* zero trits of weights with the sign bit set: a product in the
+    double lost;            /* sum of (w - trit * scale)^2 */
+    double total;           /* sum of w^2 */
+    bool wants_minus_zeros; /* set by the caller: count them */
+    uint64_t n_minus_zero;  /* zero trits of stored weights with the sign bit set: a product in the
                               reference's arithmetic would be -0 */
 };
 
 /* Values [first, first + n) of the flat row-major order of the output tensor (rows permuted, slices
  * one after the other). No allocation: any number of threads may read one weight at once.
- * _trits_at: the decision must be from the same weight; `loss` may be NULL (offline weights lose
- * nothing and only add to total). _f32_at: the stored values widened (offline weights: trit *
- * effective scale), permuted, +1 applied. Non-finite values are handed out as they are unless
- * options->zero_nonfinite. Fails only on codes or scales that bc_ternary_decide would have refused,
- * and when the range leaves the tensor (BUG). */
+ * _trits_at: the decision must be from the same weight; `loss` may be NULL. _f32_at: the stored
+ * values widened (offline weights: trit * effective scale), permuted, +1 applied. Non-finite values
+ * are handed out as they are unless options->zero_nonfinite. Fails only on codes or scales that
+ * bc_ternary_decide would have refused, and when the range leaves the tensor (BUG). */
 enum bitconv_status bc_weight_trits_at(const struct bc_model *model, const struct bc_weight *w,
                                        const struct bc_ternary *t,
                                        const struct bc_weight_options *options,

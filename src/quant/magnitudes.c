@@ -10,29 +10,38 @@
  * for their results to live on the stack. */
 #define MAX_PARTS 256
 
+#define SEVERAL UINT32_MAX
+
 /* Findings about a part of a run. Magnitudes are float32 bits, which order as the numbers do. */
 struct census {
     uint64_t n_zero;
     uint64_t nonfinite; /* index of the first NaN or Inf, or BC_NO_INDEX */
-    uint32_t min_bits;  /* smallest finite magnitude but 0; UINT32_MAX when there is none */
     uint32_t max_bits;  /* largest finite magnitude */
+    uint32_t only_bits; /* the one finite magnitude besides 0; 0 when there is none, or SEVERAL */
 };
 
 struct scan {
     const struct bc_kernels *k;
     const struct bc_values *v;
     uint64_t part_values;
-    bool only_max; /* n_zero and min_bits are not asked for */
+    bool only_max; /* n_zero and only_bits are not asked for */
     struct census parts[MAX_PARTS];
 };
 
-static const struct census nothing_seen = {0, BC_NO_INDEX, UINT32_MAX, 0};
+static const struct census nothing_seen = {0, BC_NO_INDEX, 0, 0};
+
+/* What is the one magnitude of two parts, given theirs? */
+static uint32_t merge_only(uint32_t a, uint32_t b)
+{
+    if (a == 0 || a == b) return b;
+    return b == 0 ? a : SEVERAL;
+}
 
 static void census_add(struct census *sum, const struct census *part)
 {
     sum->n_zero += part->n_zero;
+    sum->only_bits = merge_only(sum->only_bits, part->only_bits);
     if (part->nonfinite < sum->nonfinite) sum->nonfinite = part->nonfinite;
-    if (part->min_bits < sum->min_bits) sum->min_bits = part->min_bits;
     if (part->max_bits > sum->max_bits) sum->max_bits = part->max_bits;
 }
 
@@ -53,7 +62,7 @@ static struct census census_of_any(const float *values, size_t n, uint64_t first
             continue;
         }
         if (bits == 0) c.n_zero++;
-        if (bits != 0 && bits < c.min_bits) c.min_bits = bits;
+        c.only_bits = merge_only(c.only_bits, bits);
         if (bits > c.max_bits) c.max_bits = bits;
     }
     return c;
@@ -69,16 +78,14 @@ static uint64_t count_in_block(const float values[BLOCK_VALUES], uint32_t magnit
     return (uint64_t)n;
 }
 
-/* The same census, quick where a whole block holds zeros and one magnitude: the case that is asked
- * about. */
+/* The same census, by comparing a whole finite block with 0 and with its largest magnitude. */
 static struct census census_of(const float *values, size_t n, uint64_t first, uint32_t max_bits)
 {
     if (max_bits >= INFINITY_BITS || n < BLOCK_VALUES) return census_of_any(values, n, first);
+    if (max_bits == 0) return (struct census){n, BC_NO_INDEX, 0, 0};
     const uint64_t n_zero = count_in_block(values, 0);
-    if (n_zero == n) return (struct census){n_zero, BC_NO_INDEX, UINT32_MAX, 0};
-    if (n_zero + count_in_block(values, max_bits) == n)
-        return (struct census){n_zero, BC_NO_INDEX, max_bits, max_bits};
-    return census_of_any(values, n, first);
+    const bool only = n_zero + count_in_block(values, max_bits) == n;
+    return (struct census){n_zero, BC_NO_INDEX, max_bits, only ? max_bits : SEVERAL};
 }
 
 static void scan_part(void *ctx, size_t i, unsigned worker)
@@ -191,7 +198,7 @@ enum bitconv_status bc_magnitudes(const struct bc_kernels *k, struct bc_pool *po
     *out = (struct bc_magnitudes){
         .n_zero = c.n_zero, .max = bc_f32_from_bits(c.max_bits), .nonfinite = c.nonfinite};
     if (c.max_bits == 0) return BITCONV_OK;
-    if (c.min_bits == c.max_bits) {
+    if (c.only_bits != SEVERAL) {
         out->n_distinct = 1;
         out->magnitude = out->max;
         return BITCONV_OK;

@@ -67,14 +67,24 @@ static void describe_gguf(struct bc_inspector *in)
     bc_check_model_metadata(file, &report);
 }
 
-static void copy_info(const struct bc_model_info *info, struct bitconv_model_summary *out)
+static const char *copy_string(struct bc_inspector *in, const char *s)
 {
-    out->architecture = info->architecture;
-    out->name = info->name;
-    out->quantization = info->quantization;
-    out->rope_scaling = info->rope_scaling;
-    out->hidden_act = info->hidden_act;
-    out->pooling = info->pooling;
+    if (s == NULL) return NULL;
+    const char *copy = bc_arena_strdup(&in->data->arena, s);
+    if (copy == NULL) in->failed = true;
+    return copy;
+}
+
+/* The strings may belong to a model that is about to be freed. */
+static void copy_info(struct bc_inspector *in, const struct bc_model_info *info)
+{
+    struct bitconv_model_summary *out = &in->out->model;
+    out->architecture = copy_string(in, info->architecture);
+    out->name = copy_string(in, info->name);
+    out->quantization = copy_string(in, info->quantization);
+    out->rope_scaling = copy_string(in, info->rope_scaling);
+    out->hidden_act = copy_string(in, info->hidden_act);
+    out->pooling = copy_string(in, info->pooling);
     out->hidden_size = info->hidden_size;
     out->intermediate_size = info->intermediate_size;
     out->layers = info->layers;
@@ -108,7 +118,7 @@ static enum bitconv_status describe_checkpoint(struct bc_inspector *in,
         return BITCONV_OK;
     }
     bc_model_info(model, &in->data->arena, &info);
-    copy_info(&info, &in->out->model);
+    copy_info(in, &info);
     if (in->out->model.name == NULL) in->out->model.name = ckpt->base_name;
     bc_model_free(model);
     return BITCONV_OK;
@@ -123,7 +133,7 @@ static enum bitconv_status describe(struct bc_inspector *in, const struct bitcon
     case BITCONV_CONTAINER_GGUF:
         describe_gguf(in);
         bc_model_info_gguf(c->gguf, &in->data->arena, collector, &info);
-        copy_info(&info, &in->out->model);
+        copy_info(in, &info);
         return bc_stated_read(c->gguf, &in->data->arena, &in->stated, err);
     case BITCONV_CONTAINER_SAFETENSORS:
         in->out->n_files = 1;

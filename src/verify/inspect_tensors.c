@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * The tensor table of inspect, with statistics and digests where asked for. */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -98,6 +99,31 @@ static enum bitconv_status scan_packed(struct bc_inspector *in, const struct bc_
     return BITCONV_OK;
 }
 
+/* The scale beside a packed weight of a checkpoint; NULL: it is no such weight. */
+static const struct bitconv_tensor *offline_scale(const struct bc_inspector *in, size_t index)
+{
+    const struct bc_container *c = &in->data->container;
+    char name[1024];
+    if (c->checkpoint == NULL) return NULL;
+    const struct bitconv_tensor *t = bc_container_tensor(c, index);
+    if (t->dtype != BITCONV_U8 || strlen(t->name) + sizeof "_scale" > sizeof name) return NULL;
+    snprintf(name, sizeof name, "%s_scale", t->name);
+    const struct bitconv_tensor *scale = bc_checkpoint_find(c->checkpoint, name);
+    return scale != NULL && bitconv_dtype_is_float(scale->dtype) ? scale : NULL;
+}
+
+static void measure_offline(struct bc_inspector *in, size_t index,
+                            const struct bitconv_tensor *scale, struct bitconv_inspected_tensor *t)
+{
+    bc_offline_stats(bc_container_tensor(&in->data->container, index), scale, in->kernels,
+                     &t->stats);
+    if (t->stats.one_code)
+        warn_one_code(in, t->name, t->stats.minus != 0 ? -1 : t->stats.plus != 0);
+    if (t->stats.illegal != 0)
+        bc_inspect_warn(in, "%s: %llu codes are 3, which is no trit", t->name,
+                        (unsigned long long)t->stats.illegal);
+}
+
 static enum bitconv_status measure(struct bc_inspector *in, size_t index,
                                    struct bitconv_inspected_tensor *t, struct bc_named_hash *hash,
                                    struct bitconv_error *err)
@@ -115,7 +141,10 @@ static enum bitconv_status measure(struct bc_inspector *in, size_t index,
             BC_TRY(scan_packed(in, &packed, t, hash, err));
         }
     }
-    if (in->options->stats && t->pack == NULL && bc_container_values(c, index, &values)) {
+    const struct bitconv_tensor *scale = offline_scale(in, index);
+    if (in->options->stats && scale != NULL) {
+        measure_offline(in, index, scale, t);
+    } else if (in->options->stats && t->pack == NULL && bc_container_values(c, index, &values)) {
         BC_TRY(bc_number_stats(&values, in->kernels, in->pool, in->sink, &t->stats, err));
         if (t->stats.nonfinite != 0)
             bc_inspect_warn(in, "%s: %llu values are NaN or infinite", t->name,

@@ -67,16 +67,24 @@ static void check_model(struct bc_verifier *v, struct bitconv_proof *proof)
         bitconv_gguf_find_key(v->container.gguf, "bitconv.fingerprint");
     const char *text = NULL;
     size_t len = 0;
-    if (value == NULL) {
-        if (v->stated.present) bc_problem(v, proof, BC_NO_TENSOR, "bitconv.fingerprint is missing");
-        return;
-    }
+    if (value == NULL) return;
     if (!bitconv_gguf_value_string(value, &text, &len))
         bc_problem(v, proof, BC_NO_TENSOR, "bitconv.fingerprint is no string");
     else if (!equals(text, len, v->result->fingerprint))
         bc_problem(v, proof, BC_NO_TENSOR,
                    "bitconv.fingerprint states '%.*s', the packed tensors give '%s'",
                    (int)(len < 64 ? len : 64), text, v->result->fingerprint);
+}
+
+/* bitconv writes its keys all or none; those about packs where there are packs. */
+static void check_complete(struct bc_verifier *v, struct bitconv_proof *proof, bool packed)
+{
+    static const char *const keys[] = {"bitconv.version", "bitconv.source", "bitconv.fingerprint",
+                                       "bitconv.tensor.name"};
+    for (size_t i = 0; i < (packed ? 4u : 2u); i++)
+        if (bitconv_gguf_find_key(v->container.gguf, keys[i]) == NULL)
+            bc_problem(v, proof, BC_NO_TENSOR, "key %s is missing, other keys of bitconv are there",
+                       keys[i]);
 }
 
 static enum bitconv_status check_stated(struct bc_verifier *v, struct bitconv_proof *proof,
@@ -105,17 +113,16 @@ enum bitconv_status bc_prove_fingerprints(struct bc_verifier *v, struct bitconv_
         n_packed += v->result->tensors[i].pack != NULL;
     }
     proof->skipped = v->result->n_tensors - proof->checked;
-    const bool stated = v->stated.present ||
-                        bitconv_gguf_find_key(v->container.gguf, "bitconv.fingerprint") != NULL;
-    if (stated) {
+    if (v->ours) {
+        check_complete(v, proof, n_packed != 0);
         if (v->stated.present) BC_TRY(check_stated(v, proof, err));
         check_model(v, proof);
     }
-    if (proof->checked == 0 && proof->verdict == BITCONV_PASSED && !stated)
+    if (proof->checked == 0 && proof->verdict == BITCONV_PASSED)
         bc_not_run(v, proof,
                    n_packed == 0 ? "the file holds no ternary pack"
                                  : "no tensor has a fingerprint: codes are illegal");
-    else if (!stated)
+    else if (!v->ours)
         bc_conclude(v, proof, "the file states none; computed: %s",
                     v->result->fingerprint[0] != '\0' ? v->result->fingerprint
                                                       : "none, codes are illegal");

@@ -33,7 +33,7 @@ struct bc_verifier {
     const struct bc_kernels *kernels;
     struct bc_pool *pool;
     struct bc_container container;   /* borrowed from data */
-    bool ours;                       /* a GGUF that carries bitconv.version */
+    bool ours;                       /* a GGUF with bitconv.* keys */
     struct bc_stated stated;         /* what the file says of its packed tensors */
     struct bc_tensor_proof *tensors; /* parallel to result->tensors; NULL unless a GGUF */
     struct bc_source_state *source;  /* proof_source.c; NULL without --source */

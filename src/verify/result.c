@@ -72,10 +72,20 @@ static void hash_tensor(void *context, size_t index, unsigned worker)
     bc_hash128_hex(bc_hash128(data, (size_t)size), h->v->result->tensors[index].xxh3);
 }
 
+/* Any key of ours will do: one of them may be damaged. */
+static bool has_own_keys(const struct bitconv_gguf *file)
+{
+    static const char prefix[] = "bitconv.";
+    for (size_t i = 0; i < bitconv_gguf_n_keys(file); i++)
+        if (strncmp(bitconv_gguf_key_at(file, i)->name, prefix, sizeof prefix - 1) == 0)
+            return true;
+    return false;
+}
+
 static enum bitconv_status list_gguf(struct bc_verifier *v, struct bitconv_error *err)
 {
     const struct bitconv_gguf *file = v->container.gguf;
-    v->ours = bitconv_gguf_find_key(file, "bitconv.version") != NULL;
+    v->ours = has_own_keys(file);
     v->data->n_keys = bitconv_gguf_n_keys(file);
     v->data->size = bitconv_gguf_file_size(file);
     BC_TRY(bc_metadata_digest(file, &v->data->metadata, err));

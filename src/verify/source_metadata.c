@@ -244,6 +244,20 @@ static void find_strays(struct bc_verifier *v, struct bitconv_proof *proof,
     }
 }
 
+/* Only a hint: a folder may be renamed. */
+static void compare_folder(struct bc_verifier *v)
+{
+    const char *text = NULL;
+    size_t len = 0;
+    const char *base = v->source->checkpoint->base_name;
+    if (!bitconv_gguf_value_string(bitconv_gguf_find_key(v->container.gguf, "bitconv.source"),
+                                   &text, &len) ||
+        (strlen(base) == len && memcmp(base, text, len) == 0))
+        return;
+    bc_say(v->sink, BITCONV_WARNING, "bitconv.source: converted from a folder '%.*s', this is '%s'",
+           (int)(len < SHOWN_BYTES ? len : SHOWN_BYTES), text, base);
+}
+
 static enum bitconv_status wanted_keys(struct bc_verifier *v, struct bitconv_gguf_writer *w,
                                        struct bitconv_error *err)
 {
@@ -273,6 +287,7 @@ static enum bitconv_status compare(struct bc_verifier *v, struct bitconv_proof *
     BC_TRY(read_back(w, &wanted, err));
     compare_wanted(v, proof, wanted);
     find_strays(v, proof, wanted);
+    compare_folder(v);
     bitconv_gguf_close(wanted);
     bc_conclude(v, proof, "%" PRIu64 " keys of the model and its tokenizer as the checkpoint gives",
                 proof->checked);

@@ -28,6 +28,10 @@ struct bc_source_state {
  * v->source. */
 enum bitconv_status bc_source_open(struct bc_verifier *v, struct bitconv_error *err);
 
+/* For a GGUF that could not be opened: with options->source, adds to the error which tensor info is
+ * damaged, where that can be told. */
+void bc_source_blame(struct bc_verifier *v, struct bitconv_error *err);
+
 /* The GGUF type that quantize.md section 4 gives a tensor of this model in a file of that kind;
  * NULL: any (kind OTHER), or a pack ("the pack" for linear weights of kind PACK). Written from the
  * specification alone: convert has its own table. */

@@ -234,3 +234,25 @@ void bc_ternary_stats(const struct bc_pack_scan *scan, struct bitconv_tensor_sta
         out->entropy = entropy_term(scan->minus, trits) + entropy_term(scan->zero, trits) +
                        entropy_term(scan->plus, trits);
 }
+
+void bc_offline_stats(const struct bitconv_tensor *t, const struct bitconv_tensor *scale,
+                      const struct bc_kernels *k, struct bitconv_tensor_stats *out)
+{
+    struct bc_pack_scan scan = {.minus = 0};
+    const struct bc_values scales = {scale->dtype, scale->data, scale->n_elements};
+    int8_t trits[CHUNK];
+    uint64_t counts[4] = {0};
+    for (uint64_t done = 0; done < t->size; done += CHUNK) {
+        const size_t n = t->size - done < CHUNK ? (size_t)(t->size - done) : CHUNK;
+        for (unsigned shift = 0; shift < 8; shift += 2) {
+            (void)k->hf_unpack(t->data + done, n, shift, trits);
+            k->count_trits(trits, n, counts);
+        }
+    }
+    scan.minus = counts[0];
+    scan.zero = counts[1];
+    scan.plus = counts[2];
+    scan.illegal = counts[3];
+    if (scales.n > 0) bc_widen(k, &scales, 0, 1, &scan.scale);
+    bc_ternary_stats(&scan, out);
+}

@@ -27,5 +27,9 @@ enum bitconv_status bc_number_stats(const struct bc_values *v, const struct bc_k
                                     struct bitconv_tensor_stats *out, struct bitconv_error *err);
 /* The same for a packed tensor that has been scanned. */
 void bc_ternary_stats(const struct bc_pack_scan *scan, struct bitconv_tensor_stats *out);
+/* The same for offline weights of a checkpoint: a U8 tensor of four two-bit codes a byte (code = trit + 1,
+ * quantize.md section 3) and the tensor that holds its scale (a float; value 0 is shown). */
+void bc_offline_stats(const struct bitconv_tensor *t, const struct bitconv_tensor *scale,
+                      const struct bc_kernels *k, struct bitconv_tensor_stats *out);
 
 #endif

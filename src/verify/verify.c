@@ -7,7 +7,7 @@
 
 #include "formats/fingerprint.h"
 #include "verify/proofs.h"
-#include "verify/result.h"
+#include "verify/source_state.h"
 
 struct proof_row {
     const char *name;
@@ -173,7 +173,10 @@ static enum bitconv_status open_all(struct bc_verifier *v, struct bitconv_error 
                        known ? "this processor does not have the instruction set '%s'"
                              : "unknown instruction set '%s': wanted scalar, avx2, avx512 or neon",
                        cpu);
-    BC_TRY(bc_container_open(v->path, v->options->dialect, v->sink, &v->data->container, err));
+    const enum bitconv_status opened =
+        bc_container_open(v->path, v->options->dialect, v->sink, &v->data->container, err);
+    if (opened == BITCONV_E_CORRUPT || opened == BITCONV_E_UNSUPPORTED) bc_source_blame(v, err);
+    BC_TRY(opened);
     v->container = v->data->container;
     BC_TRY(bc_pool_new(v->options->n_threads, &v->pool, err));
     return bc_result_list_tensors(v, err);

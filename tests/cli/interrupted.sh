@@ -2,7 +2,7 @@
 # SIGKILL, SIGINT and SIGTERM in the middle of a conversion: the old output stays, nothing else is left.
 source "$BITCONV_SOURCE_DIR/tests/cli/lib.inc"
 
-python3 "$BITCONV_SOURCE_DIR/tests/cli/big_checkpoint.py" "$models/llama-ternary" "$scratch/big" 1200000
+python3 "$BITCONV_SOURCE_DIR/tests/cli/big_checkpoint.py" "$models/llama-ternary" "$scratch/big" 1000000
 mkdir "$scratch/dir"
 out=$scratch/dir/model.gguf
 
