@@ -56,7 +56,7 @@ foreach(source ${bench_sources})
     target_link_libraries(${program} PRIVATE bitconv_support)
 endforeach()
 
-foreach(kind lint cli)
+foreach(kind lint cli cross)
     file(GLOB scripts CONFIGURE_DEPENDS tests/${kind}/*.sh)
     foreach(script ${scripts})
         get_filename_component(name ${script} NAME_WE)

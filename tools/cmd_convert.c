@@ -60,9 +60,19 @@ static const struct option_row options[] = {
     {NULL, 0, OPTION_FLAG, 0, NULL, NULL},
 };
 
+/* Whether the GGUF itself went to standard output, which then has no room for anything else. */
+static bool is_stdout(const char *path)
+{
+    static const char *const names[] = {"/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"};
+    for (size_t i = 0; path != NULL && i < sizeof names / sizeof names[0]; i++)
+        if (strcmp(path, names[i]) == 0) return true;
+    return false;
+}
+
 static void report(const struct ui *ui, const struct settings *s,
                    const struct bitconv_conversion *c)
 {
+    if (is_stdout(s->options.outfile) && !s->options.dry_run) return;
     if (ui->globals->json) {
         convert_print_json(ui, c);
         return;

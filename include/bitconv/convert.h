@@ -30,13 +30,13 @@ struct bitconv_convert_options {
     const char *keep_regex;       /* tensors to leave float */
     const char *const *meta;      /* n_meta strings KEY=TYPE:VALUE */
     size_t n_meta;
-    uint64_t split_max_size;      /* bytes; 0: one file */
+    uint64_t split_max_size; /* bytes; 0: one file */
     bool trim_vocab;
     bool allow_nonfinite_zero;
-    bool plain;      /* no bitconv.* metadata */
-    bool force;      /* overwrite */
-    bool dry_run;    /* plan only: nothing is written */
-    bool vocab_only; /* metadata and tokenizer, no tensors */
+    bool plain;         /* no bitconv.* metadata */
+    bool force;         /* overwrite */
+    bool dry_run;       /* plan only: nothing is written */
+    bool vocab_only;    /* metadata and tokenizer, no tensors */
     unsigned n_threads; /* 0: online processors */
     const char *cpu;    /* "scalar", "avx2", "avx512", "neon"; NULL: best */
 };
@@ -50,11 +50,11 @@ struct bitconv_converted_tensor {
     uint32_t n_dims;
     uint64_t ne[4];
     uint64_t parameters, size;
-    double zeros;          /* share of zero trits */
-    float scale;           /* the effective multiplier (slice 0) */
-    float stored_scale;    /* as in the checkpoint; 0 when computed */
-    double relative_error; /* |W - trit*scale| / |W| (Frobenius), 0 when exact; -1 unknown */
-    char fingerprint[33];  /* "" when not ternary */
+    double zeros;           /* share of zero trits; -1: not ternary */
+    float scale;            /* the effective multiplier (slice 0) */
+    float stored_scale;     /* as in the checkpoint; 0 when computed */
+    double relative_error;  /* |W - trit*scale| / |W| (Frobenius), 0 when exact; -1: not ternary */
+    char fingerprint[33];   /* "" when not ternary */
     bool reference_differs; /* a reference converter would write something else here */
     bool misfit;            /* stored as --on-misfit's type */
 };

@@ -11,10 +11,10 @@ extern "C" {
 #endif
 
 struct bitconv_verify_options {
-    const char *source;   /* checkpoint folder, or NULL */
-    const char *against;  /* manifest to compare with, or NULL */
-    const char *dialect;  /* overrides the dialect decision, or NULL */
-    bool lenient;         /* code 3 of I2_S counts as 0, with a warning */
+    const char *source;  /* checkpoint folder, or NULL */
+    const char *against; /* manifest to compare with, or NULL */
+    const char *dialect; /* overrides the dialect decision, or NULL */
+    bool lenient;        /* code 3 of I2_S counts as 0, with a warning */
     unsigned n_threads;
     const char *cpu;
     /* With source: what convert was told where that was not the default (target, quant, pre, meta, ...),
@@ -26,10 +26,11 @@ enum bitconv_verdict { BITCONV_PASSED, BITCONV_FAILED, BITCONV_NOT_RUN };
 
 /* One proof: what it covered, or why it was not run. */
 struct bitconv_proof {
-    const char *name;   /* "structure", "packs", "fingerprints", "source", ... */
+    const char *name; /* "structure", "metadata", "packs", "fingerprints", "floats", "source",
+                         "source-metadata", "manifest": always all of them, in this order */
     enum bitconv_verdict verdict;
-    const char *detail; /* one sentence */
-    uint64_t checked, skipped; /* tensors */
+    const char *detail; /* one sentence: what was proven, the first difference, or why not run */
+    uint64_t checked, skipped; /* tensors; keys for source-metadata */
 };
 
 struct bitconv_verified_tensor {
@@ -52,8 +53,11 @@ struct bitconv_verification {
     void *internal;
 };
 
-/* Runs every proof that applies. BITCONV_OK: the result is complete and says ok or not.
- * An input that cannot be read at all fails instead. */
+/* Runs every proof that applies, on a GGUF (any file of a split set), a safetensors file or a checkpoint
+ * folder. BITCONV_OK: the result is complete and says ok or not; every single difference went to the sink as
+ * a FINDING, everything that may surprise as a WARNING. An input that cannot be read at all fails
+ * instead; with `source` the message then says which tensor info is damaged, where that can be told. The
+ * caller releases *out with bitconv_verification_free. */
 BITCONV_API enum bitconv_status bitconv_verify(const char *path,
                                                const struct bitconv_verify_options *options,
                                                const struct bitconv_sink *sink,

@@ -88,7 +88,8 @@ static enum bitconv_status prepare(struct run *r, struct bitconv_error *err)
     if (name == NULL) return bc_fail_nomem(err, "name of the model");
     BC_TRY(bc_outputs_begin(&r->setup, r->ckpt, &r->outputs, err));
     BC_TRY(bc_outputs_path(&r->setup, name, &r->outputs.arena, &r->path, err));
-    if (o->split_max_size == 0) BC_TRY(bc_outputs_probe(&r->setup, &r->outputs, r->path, 0, err));
+    if (o->split_max_size == 0)
+        BC_TRY(bc_outputs_probe(&r->setup, &r->outputs, r->path, bc_plan_size(&r->plan), err));
     struct bitconv_gguf_writer *w = NULL;
     const enum bitconv_status status = examine(r, name, &w, err);
     if (status != BITCONV_OK) {

@@ -7,6 +7,7 @@
 
 #include "base/bytes.h"
 #include "base/mem.h"
+#include "io/safetensors_internal.h"
 
 enum { ALIGNMENT = 32, MAX_FILES = 65535 /* split.count is a UINT16 */ };
 
@@ -62,11 +63,31 @@ static bool is_output_name(const char *name)
     return len >= 5 && strcmp(name + len - 5, ".gguf") == 0;
 }
 
-static void add_input(struct bc_outputs *o, const char *path)
+static void add_input(struct bc_outputs *o, const char *path, uint64_t dev, uint64_t ino)
 {
-    if (path != NULL && bc_path_kind(path) == BC_PATH_FILE &&
-        bc_file_open(path, &o->inputs[o->n_inputs], NULL) == BITCONV_OK)
-        o->n_inputs++;
+    struct bc_file *input = &o->inputs[o->n_inputs];
+    input->path = bc_arena_strdup(&o->arena, path);
+    input->dev = dev;
+    input->ino = ino;
+    if (input->path != NULL) o->n_inputs++;
+}
+
+/* Adds a file that is not open yet. Only its identity is kept, not the map. */
+static void add_input_path(struct bc_outputs *o, const char *path)
+{
+    struct bc_file file;
+    if (path == NULL || bc_path_kind(path) != BC_PATH_FILE ||
+        bc_file_open(path, &file, NULL) != BITCONV_OK)
+        return;
+    add_input(o, path, file.dev, file.ino);
+    bc_file_close(&file);
+}
+
+static bool is_shard(const struct bc_checkpoint *ckpt, const char *path)
+{
+    for (size_t i = 0; i < ckpt->n_shards; i++)
+        if (strcmp(ckpt->shard_paths[i], path) == 0) return true;
+    return false;
 }
 
 enum bitconv_status bc_outputs_begin(const struct bc_setup *setup, const struct bc_checkpoint *ckpt,
@@ -80,15 +101,19 @@ enum bitconv_status bc_outputs_begin(const struct bc_setup *setup, const struct 
     for (size_t i = 0; i < n; i++) {
         char *path = bc_path_join(setup->dir, names[i]);
         /* A GGUF in the folder is the output of an earlier run. */
-        if (out->inputs != NULL && !is_output_name(names[i])) add_input(out, path);
+        if (out->inputs != NULL && path != NULL && !is_output_name(names[i]) &&
+            !is_shard(ckpt, path))
+            add_input_path(out, path);
         bc_free(path);
         bc_free(names[i]);
     }
     bc_free(names);
     if (out->inputs == NULL) return bc_fail_nomem(err, "list of inputs");
-    for (size_t i = 0; i < ckpt->n_shards; i++)
-        add_input(out, ckpt->shard_paths[i]);
-    add_input(out, setup->options->chat_template);
+    for (size_t i = 0; i < ckpt->n_shards; i++) {
+        const struct bc_file *file = bc_safetensors_file(ckpt->shards[i]);
+        add_input(out, ckpt->shard_paths[i], file->dev, file->ino);
+    }
+    add_input_path(out, setup->options->chat_template);
     return BITCONV_OK;
 }
 
@@ -370,8 +395,6 @@ void bc_outputs_release(struct bc_outputs *outputs)
         bc_out_abort(outputs->files[i].out);
         bitconv_gguf_writer_free(outputs->files[i].writer);
     }
-    for (size_t i = 0; i < outputs->n_inputs; i++)
-        bc_file_close(&outputs->inputs[i]);
     bc_arena_release(&outputs->arena);
     *outputs = (struct bc_outputs){.files = NULL};
 }

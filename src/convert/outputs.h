@@ -22,7 +22,7 @@ struct bc_outputs {
     struct bc_output_file *files; /* file 0 has all metadata */
     uint32_t n_files;
     struct bc_place *places; /* one per tensor of the plan */
-    struct bc_file *inputs;  /* files that must not be overwritten */
+    struct bc_file *inputs;  /* identities of files that must not be overwritten; no maps */
     size_t n_inputs;
     struct bc_arena arena; /* owns files, places and inputs */
 };

@@ -30,6 +30,14 @@ double bc_plan_relative_error(const struct bc_plan_tensor *t)
     return t->loss.total > 0.0 ? sqrt(t->loss.lost / t->loss.total) : 1.0;
 }
 
+uint64_t bc_plan_size(const struct bc_plan *plan)
+{
+    uint64_t size = 0;
+    for (size_t i = 0; i < plan->n_tensors; i++)
+        size += plan->tensors[i].size;
+    return size;
+}
+
 void bc_plan_release(struct bc_plan *plan)
 {
     for (size_t i = 0; i < plan->n_tensors; i++)

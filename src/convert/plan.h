@@ -63,6 +63,8 @@ enum bitconv_status bc_plan_misfit(const struct bc_setup *setup, struct bc_plan_
                                    const char *why, struct bc_findings *findings,
                                    struct bitconv_error *err);
 
+/* Bytes of all tensors, without padding. */
+uint64_t bc_plan_size(const struct bc_plan *plan);
 /* Share of zero trits, or -1 when the tensor is not ternary. */
 double bc_plan_zeros(const struct bc_plan_tensor *t);
 /* |W - trit * scale| / |W| (Frobenius norms): 0 when exact, -1 when the tensor is not ternary. */

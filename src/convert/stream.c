@@ -181,18 +181,10 @@ static void run_task(void *ctx, size_t i, unsigned worker)
         bc_piece_fill(s->job->setup, s->job->model, &s->filling->pieces[i - 1]);
 }
 
-static uint64_t total_bytes(const struct bc_plan *plan)
-{
-    uint64_t bytes = 0;
-    for (size_t i = 0; i < plan->n_tensors; i++)
-        bytes += plan->tensors[i].size;
-    return bytes;
-}
-
 static enum bitconv_status run_batches(struct stream *s, struct bitconv_error *err)
 {
     const struct bc_stream_job *job = s->job;
-    const uint64_t total = total_bytes(job->plan);
+    const uint64_t total = bc_plan_size(job->plan);
     s->filling = &s->batches[0];
     s->writing = &s->batches[1];
     do {

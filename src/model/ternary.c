@@ -389,8 +389,8 @@ static enum bitconv_status decide_forced(const struct decide *d, const struct bi
     out->how = BC_HOW_FORCED;
     BC_TRY(decide_absmean(d, t, out, err));
     bc_say(d->sink, BITCONV_WARNING,
-           "%s: %s: nothing declares ternary training; packed by absmean (scale %.9g) because "
-           "--quant absmean asks for it",
+           "%s: %s: made ternary by absmean (scale %.9g) because --quant absmean asks for it: its "
+           "own runtime multiplies the stored values",
            t->file, t->name, (double)out->scale);
     return BITCONV_OK;
 }

@@ -504,7 +504,7 @@ static void weights_that_are_not_ternary_are_refused(void **state)
     m.options.mode = BC_QUANT_ABSMEAN;
     accept(&m);
     assert_int_equal(m.decision.how, BC_HOW_FORCED);
-    assert_non_null(strstr(bc_buf_str(&m.messages), "nothing declares ternary training"));
+    assert_non_null(strstr(bc_buf_str(&m.messages), "--quant absmean asks for it"));
     release(&m);
 }
 

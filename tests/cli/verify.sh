@@ -1,0 +1,71 @@
+#!/usr/bin/env bash
+# verify from outside: exit statuses, the report, its JSON, manifests.
+source "$BITCONV_SOURCE_DIR/tests/cli/lib.inc"
+verify() { "$BITCONV_BIN" verify "$@"; }
+model=$scratch/model.gguf
+"$BITCONV_BIN" convert "$models/bitnet" --outtype i2_s --outfile "$model" >/dev/null 2>&1
+
+# Every proof is named, those not run with the reason.
+expect 0 verify "$model"
+for proof in structure metadata packs fingerprints floats source source-metadata manifest; do
+    grep -qE "^  $proof +(passed|not run)" "$scratch/out" || fail "no verdict of $proof"
+done
+prints "no --source DIR given"
+[ ! -s "$scratch/err" ] || fail "a good file writes to stderr"
+# The path in the first line is as long as it is.
+python3 -c 'import sys; sys.exit(any(len(l.rstrip("\n")) > 80 for l in list(open(sys.argv[1], encoding="utf-8"))[1:]))' \
+    "$scratch/out" || fail "the report is wider than 80 columns"
+expect 0 verify "$model" --source "$models/bitnet" --verbose
+grep -qE '^  source +passed' "$scratch/out" || fail "the source proof did not pass"
+
+# JSON as in the contract.
+expect 0 verify --json "$model" --source "$models/bitnet"
+python3 - "$scratch/out" <<'PY' || fail "the JSON is not as promised"
+import json, sys
+j = json.load(open(sys.argv[1]))
+assert j["ok"] is True and {"file", "ok", "proofs", "tensors", "warnings"} <= set(j), set(j)
+names = {p["name"]: p for p in j["proofs"]}
+assert all({"name", "ok", "detail", "checked", "skipped"} <= set(p) for p in j["proofs"])
+assert names["source"]["ok"] is True and names["source"]["checked"] == 24
+assert names["manifest"]["ok"] is None
+packed = [t for t in j["tensors"] if t["pack"] == "i2_s"]
+assert len(packed) == 14 and all(len(t["fingerprint"]) == 32 and t["scale"] > 0 for t in packed)
+PY
+
+# A difference is exit 1 with one line that names the tensor; what cannot be read is exit 2.
+expect 1 verify "$model" --source "$models/bitnet-master"
+one_line
+says "token_embd.weight: value"
+expect 1 verify --json "$model" --source "$models/bitnet-master"
+python3 -c 'import json, sys; j = json.load(open(sys.argv[1])); assert j["ok"] is False and j["problems"]' "$scratch/out" ||
+    fail "the JSON of a failed verification"
+expect 2 verify "$scratch/absent.gguf"
+one_line
+expect 2 verify "$model" --source "$scratch"
+expect 2 verify
+expect 2 verify "$model" "$model"
+expect 2 verify "$model" --quant sometimes --source "$models/bitnet"
+one_line
+
+# Manifests.
+expect 0 verify "$model" --manifest "$scratch/manifest.json"
+python3 -m json.tool "$scratch/manifest.json" >/dev/null || fail "the manifest is no JSON"
+cp "$model" "$scratch/renamed.gguf"
+expect 0 verify "$scratch/renamed.gguf" --against "$scratch/manifest.json"
+expect 2 verify "$model" --manifest "$scratch/manifest.json"
+says "--force"
+expect 0 verify "$model" --manifest "$scratch/manifest.json" --force
+printf '\xff' | dd of="$scratch/renamed.gguf" bs=1 seek=100000 conv=notrunc status=none
+expect 1 verify "$scratch/renamed.gguf" --against "$scratch/manifest.json"
+one_line
+expect 2 verify "$model" --against "$models/bitnet/config.json"
+one_line
+
+# A split set is one file, whichever part is given.
+"$BITCONV_BIN" convert "$models/bitnet" --outtype f16 --outfile "$scratch/split.gguf" --split-max-size 60K >/dev/null 2>&1
+parts=("$scratch"/split-0*)
+[ "${#parts[@]}" -gt 1 ] || fail "no split set was made"
+expect 0 verify "${parts[1]}" --source "$models/bitnet"
+expect 0 verify "$models/llama-158" # a checkpoint folder: structure and floats
+prints "not run"
+finish
