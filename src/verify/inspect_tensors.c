@@ -160,12 +160,14 @@ static enum bitconv_status measure_all(struct bc_inspector *in, struct bc_named_
 {
     struct bitconv_inspection *out = in->out;
     size_t n_hashes = 0;
+    uint64_t done = 0;
     bool complete = true;
     for (size_t i = 0; i < out->n_tensors; i++) {
         struct bitconv_inspected_tensor *t = &out->tensors[i];
         if (bc_canceled(in->sink)) return bc_fail(err, BITCONV_E_CANCELED, "canceled");
         if (in->options->stats || in->options->hash)
-            bc_progress(in->sink, "reading", i, out->n_tensors);
+            bc_progress(in->sink, "reading", done, out->file_size);
+        done += t->size;
         struct bc_named_hash hash = {0};
         BC_TRY(measure(in, i, t, &hash, err));
         if (t->pack != NULL) {
@@ -174,7 +176,7 @@ static enum bitconv_status measure_all(struct bc_inspector *in, struct bc_named_
         }
     }
     if (in->options->stats || in->options->hash)
-        bc_progress(in->sink, "reading", out->n_tensors, out->n_tensors);
+        bc_progress(in->sink, "reading", out->file_size, out->file_size);
     if (n_hashes == 0 || !complete) return BITCONV_OK;
     struct bc_hash128 model;
     BC_TRY(bc_fingerprint_model(hashes, n_hashes, &model, err));

@@ -105,6 +105,7 @@ static void judge(struct bc_verifier *v, struct bitconv_proof *proof, size_t ind
 enum bitconv_status bc_prove_packs(struct bc_verifier *v, struct bitconv_proof *proof,
                                    struct bitconv_error *err)
 {
+    const uint64_t total = bitconv_gguf_file_size(v->container.gguf);
     uint64_t done = 0;
     uint64_t trits = 0;
     for (size_t i = 0; i < v->result->n_tensors; i++) {
@@ -119,8 +120,9 @@ enum bitconv_status bc_prove_packs(struct bc_verifier *v, struct bitconv_proof *
         proof->checked++;
         trits += tp->packed.shape.n;
         done += bitconv_gguf_tensor_at(v->container.gguf, i)->size;
-        bc_progress(v->sink, "unpacking", done, bitconv_gguf_file_size(v->container.gguf));
+        bc_progress(v->sink, "unpacking", done, total);
     }
+    bc_progress(v->sink, "unpacking", total, total);
     proof->skipped = v->result->n_tensors - proof->checked;
     if (proof->checked == 0 && proof->verdict == BITCONV_PASSED)
         bc_not_run(v, proof, "the file holds no ternary pack");

@@ -83,11 +83,13 @@ static enum bitconv_status check_weights(struct bc_verifier *v, struct bitconv_p
                                          bool *seen, struct bitconv_error *err)
 {
     const struct bc_model *model = v->source->model;
+    const uint64_t total = bitconv_gguf_file_size(v->container.gguf);
+    uint64_t done = 0;
     for (size_t i = 0; i < model->n_weights; i++) {
         const struct bc_weight *w = &model->weights[i];
         const size_t index = bc_tensor_index(v, w->name);
         if (bc_canceled(v->sink)) return bc_fail(err, BITCONV_E_CANCELED, "canceled");
-        bc_progress(v->sink, "comparing", i, model->n_weights);
+        bc_progress(v->sink, "comparing", done, total);
         if (index == BC_NO_TENSOR) {
             bc_problem(v, proof, BC_NO_TENSOR, "%s: the checkpoint gives it%s%s, the file lacks it",
                        w->name, w->n_sources > 0 ? " from " : "",
@@ -95,10 +97,11 @@ static enum bitconv_status check_weights(struct bc_verifier *v, struct bitconv_p
             continue;
         }
         seen[index] = true;
+        done += bitconv_gguf_tensor_at(v->container.gguf, index)->size;
         BC_TRY(check_weight(v, proof, w, index, err));
         proof->checked++;
     }
-    bc_progress(v->sink, "comparing", model->n_weights, model->n_weights);
+    bc_progress(v->sink, "comparing", total, total);
     for (size_t i = 0; i < v->result->n_tensors; i++)
         if (!seen[i])
             bc_problem(v, proof, i, "%s: in the file, but nothing of the checkpoint gives it",
