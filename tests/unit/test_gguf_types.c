@@ -137,6 +137,9 @@ static void test_sizes(void **state)
         {"I2_S", bitnet, 2, {128, 1}, true, 64},
         {"I2_S", bitnet, 2, {2560, 6912}, true, 4423712},
         {"I2_S", bitnet, 2, {64, 6}, true, 128},
+        {"I2_S", bitnet, 2, {64, 3}, true, 80},
+        {"I2_S", bitnet, 2, {32, 3}, false, 0},
+        {"TL1", bitnet, 2, {64, 3}, false, 0},
         {"I2_S", bitnet, 2, {100, 3}, false, 0},
         {"TL1", bitnet, 2, {256, 256}, true, 16416},
         /* 1344*640/3*5/8 = 179200 and 256*640/2*4/8 = 40960 */
