@@ -14,7 +14,9 @@ enum {
     MAX_DEFLATE_RATIO = 1032,   /* the most that deflate can gain (zlib's technical notes) */
     INFLATE_STEP = 128 * 1024
 };
-static const uint64_t max_inflated_size = UINT64_C(4) << 30;
+/* The largest JSON text of a checkpoint is a tokenizer of some 40 MB; deflate alone would let two
+ * megabytes become two gigabytes. */
+static const uint64_t max_inflated_size = UINT64_C(256) << 20;
 
 bool bc_text_is_gzip(const uint8_t *data, uint64_t size)
 {
@@ -72,7 +74,8 @@ static enum bitconv_status inflate_member(struct inflation *z, struct bitconv_er
         z->n_out += n;
         if (z->n_out > z->limit)
             return bc_fail_at(err, BITCONV_E_LIMIT, position(z),
-                              "%s: inflates to more than the %" PRIu64 " bytes that are allowed",
+                              "%s: inflates to more than the %" PRIu64
+                              " bytes that are allowed: unpack it (gunzip) if it is meant so",
                               path, z->limit);
         bc_buf_append(z->buf, z->step, n);
         if (result == Z_MEM_ERROR || z->buf->failed) return bc_fail_nomem(err, "inflated text");

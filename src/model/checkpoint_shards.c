@@ -157,8 +157,15 @@ static void check_unindexed(const struct opening *o, const struct bc_map *indexe
 /* metadata.total_size is written by hand often enough to be wrong without harm: a warning. */
 static void check_total_size(const struct opening *o)
 {
+    const struct bc_json *const node = bc_json_path(o->list->index, "metadata.total_size");
     uint64_t expected, found = 0;
-    if (!bc_json_u64(bc_json_path(o->list->index, "metadata.total_size"), &expected)) return;
+    if (node == NULL || bc_json_is(node, BC_JSON_NULL)) return;
+    if (!bc_json_u64(node, &expected)) {
+        bc_say(o->findings->sink, BITCONV_WARNING,
+               "%s/" BC_INDEX_NAME ": metadata.total_size is not a number of bytes",
+               o->folder->dir);
+        return;
+    }
     for (size_t i = 0; i < o->ckpt->n_tensors; i++) {
         /* Saturates: hard links can list the same large file many times. */
         if (!bc_add_u64(found, o->ckpt->tensors[i]->size, &found)) found = UINT64_MAX;

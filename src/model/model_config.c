@@ -145,6 +145,10 @@ static enum bitconv_status read_activation(struct bc_loading *load, struct bitco
     const struct bc_json *node = bc_config_get(load->ckpt, key);
     if (node == NULL) node = bc_config_get(load->ckpt, key = "hidden_act");
     const char *name = bc_json_string(node);
+    const char *const other = bc_json_string(bc_config_get(load->ckpt, "hidden_act"));
+    if (name != NULL && other != NULL && strcmp(name, other) != 0)
+        bc_finding(&load->findings, BITCONV_E_CORRUPT, "%s: %s is \"%s\", but hidden_act is \"%s\"",
+                   load->config_path, key, name, other);
     if (node == NULL) {
         name = arch->traits.default_act;
         bc_say(load->sink, BITCONV_WARNING,

@@ -16,6 +16,7 @@ static const char *const number_keys[N_NUMBERS] = {
 /* What one place of the config says. */
 struct rope {
     bool has_theta, has_type;
+    bool bad_theta; /* a finding already: no default is taken instead */
     double theta;
     enum bc_rope_scaling type;
     bool has[N_NUMBERS];
@@ -94,7 +95,8 @@ static void read_member(struct bc_loading *load, const char *where, const struct
         return;
     }
     out->has_theta = positive(node, &out->theta);
-    if (!out->has_theta) bad_field(load, where, key, "wanted a positive number");
+    out->bad_theta = !out->has_theta;
+    if (out->bad_theta) bad_field(load, where, key, "wanted a positive number");
 }
 
 static struct rope read_object(struct bc_loading *load, const char *where,
@@ -130,6 +132,7 @@ static void merge(struct bc_loading *load, struct rope *into, const struct rope 
     if (!into->has_theta && from->has_theta) into->theta = from->theta;
     if (!into->has_type && from->has_type) into->type = from->type;
     into->has_theta = into->has_theta || from->has_theta;
+    into->bad_theta = into->bad_theta || from->bad_theta;
     into->has_type = into->has_type || from->has_type;
     for (size_t i = 0; i < N_NUMBERS; i++) {
         if (into->has[i] && from->has[i] && into->number[i] != from->number[i])
@@ -146,7 +149,8 @@ static struct rope read_theta(struct bc_loading *load, const char *key)
     const struct bc_json *node = bc_config_get(load->ckpt, key);
     if (node == NULL) return rope;
     rope.has_theta = positive(node, &rope.theta);
-    if (!rope.has_theta)
+    rope.bad_theta = !rope.has_theta;
+    if (rope.bad_theta)
         bc_finding(&load->findings, BITCONV_E_CORRUPT, "%s: %s: wanted a positive number",
                    load->config_path, key);
     return rope;
@@ -161,12 +165,31 @@ static void need(struct bc_loading *load, const struct rope *rope, size_t number
                    load->config_path, number_keys[number], bc_rope_scaling_name(rope->type));
 }
 
+/* A factor that no scaling applies: without a type it is unknown how it is meant; type "default"
+ * makes transformers ignore it. */
+static void check_unused_factor(struct bc_loading *load, const struct rope *rope)
+{
+    if (!rope->has[FACTOR] || rope->number[FACTOR] == 1) return;
+    if (!rope->has_type)
+        bc_finding(&load->findings, BITCONV_E_UNSUPPORTED,
+                   "%s: rope_scaling: factor %g, but no rope_type says what it does (default, "
+                   "linear, llama3, yarn)",
+                   load->config_path, rope->number[FACTOR]);
+    else
+        bc_say(load->sink, BITCONV_WARNING,
+               "%s: rope_scaling.factor %g has no effect: the RoPE type is \"default\"",
+               load->config_path, rope->number[FACTOR]);
+}
+
 /* Checks the scaling and stores it. */
 static void store_scaling(struct bc_loading *load, struct rope *rope)
 {
     struct bc_hparams *hp = &load->model->hp;
     hp->rope_scaling = rope->type;
-    if (rope->type == BC_ROPE_NONE) return;
+    if (rope->type == BC_ROPE_NONE) {
+        check_unused_factor(load, rope);
+        return;
+    }
     need(load, rope, FACTOR);
     hp->rope_factor = (float)rope->number[FACTOR];
     if (rope->type == BC_ROPE_LINEAR) return;
@@ -201,6 +224,7 @@ static float theta_or_default(struct bc_loading *load, const struct rope *rope, 
                               double fallback)
 {
     if (rope->has_theta) return (float)rope->theta;
+    if (rope->bad_theta) return (float)fallback;
     bc_say(load->sink, BITCONV_WARNING,
            "%s: %s: missing; taking %g, the default of the %s configuration class",
            load->config_path, key, fallback, load->model->arch->name);

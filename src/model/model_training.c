@@ -45,6 +45,11 @@ static void read_rms_norm(struct bc_loading *load, const struct bc_json *config)
     if (use != NULL && !bc_json_bool(use, &load->use_rms_norm))
         bc_finding(&load->findings, BITCONV_E_CORRUPT,
                    "%s: quantization_config.use_rms_norm: wanted true or false", load->config_path);
+    if (use != NULL && !load->use_rms_norm && load->model->has_norm_in)
+        bc_finding(&load->findings, BITCONV_E_CORRUPT,
+                   "%s: quantization_config.use_rms_norm is false, but the checkpoint has norms in "
+                   "front of its projections, which the runtime would leave out",
+                   load->config_path);
     if (!load->use_rms_norm) return;
     if (eps != NULL &&
         (!bc_json_f64(eps, &value) || !isfinite((float)value) || (float)value <= 0)) {
@@ -59,6 +64,19 @@ static void read_rms_norm(struct bc_loading *load, const struct bc_json *config)
            "%s: the norms in front of the projections have epsilon %g, the others %g: readers that "
            "know one value only will differ",
            load->config_path, value, (double)hp->norm_eps);
+}
+
+/* modules_to_not_convert: a list of strings; whatever else it holds would keep nothing, unnoticed. */
+static void read_keep_modules(struct bc_loading *load, const struct bc_json *list)
+{
+    bool ok = list == NULL || bc_json_is(list, BC_JSON_ARRAY);
+    for (const struct bc_json *node = bc_json_first(list); node != NULL; node = bc_json_next(node))
+        ok = ok && bc_json_string(node) != NULL;
+    if (!ok)
+        bc_finding(&load->findings, BITCONV_E_CORRUPT,
+                   "%s: quantization_config.modules_to_not_convert: wanted a list of module names",
+                   load->config_path);
+    load->keep_modules = list;
 }
 
 static struct quant_config read_quant_config(struct bc_loading *load)
@@ -84,11 +102,7 @@ static struct quant_config read_quant_config(struct bc_loading *load)
     out.online = is_string(mode, "online");
     if (mode != NULL && !out.online && !is_string(mode, "offline"))
         refuse_value(load, "quantization_mode", mode, "\"offline\" or \"online\"");
-    load->keep_modules = present(config, "modules_to_not_convert");
-    if (load->keep_modules != NULL && !bc_json_is(load->keep_modules, BC_JSON_ARRAY))
-        bc_finding(&load->findings, BITCONV_E_CORRUPT,
-                   "%s: quantization_config.modules_to_not_convert: wanted a list of module names",
-                   load->config_path);
+    read_keep_modules(load, present(config, "modules_to_not_convert"));
     read_rms_norm(load, config);
     return out;
 }

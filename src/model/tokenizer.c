@@ -192,7 +192,7 @@ static enum bitconv_status run(struct job *job, struct bitconv_gguf_writer *w,
     BC_TRY(bc_vocab_write(&job->vocab, n_rows, job->rules, w, err));
     BC_TRY(bc_specials_write(&job->specials, &job->affixes, n_rows, job->sink, w, err));
     write_normalizer(&job->vocab, w);
-    return bc_chat_template_write(&job->files, job->options->chat_template, w, err);
+    return bc_chat_template_write(&job->files, job->options->chat_template, job->sink, w, err);
 }
 
 enum bitconv_status bc_tokenizer_metadata(const struct bc_checkpoint *ckpt,

@@ -117,24 +117,27 @@ static void put_step(struct bc_buf *out, const struct bc_json *node)
     }
 }
 
-/* A step or a Sequence of steps (one level: deeper ones show as "Sequence" and fit no row). */
-static void put_steps(struct bc_buf *out, const struct bc_json *node, const char *list_key)
+/* The steps of a Sequence, those of Sequences within it in their place: they apply one after the
+ * other all the same. The depth is that of the JSON text, which is bounded. */
+static void put_list(struct bc_buf *out, const struct bc_json *node, const char *list_key,
+                     size_t start)
 {
-    if (bc_json_type(node) != BC_JSON_OBJECT) {
-        bc_buf_puts(out, "none");
-        return;
-    }
     if (strcmp(type_of(node), "Sequence") != 0) {
+        if (out->size > start) bc_buf_putc(out, ' ');
         put_step(out, node);
         return;
     }
-    const struct bc_json *const list = bc_json_get(node, list_key);
-    if (bc_json_first(list) == NULL) bc_buf_puts(out, "none");
-    for (const struct bc_json *step = bc_json_first(list); step != NULL;
-         step = bc_json_next(step)) {
-        if (step != bc_json_first(list)) bc_buf_putc(out, ' ');
-        put_step(out, step);
-    }
+    for (const struct bc_json *step = bc_json_first(bc_json_get(node, list_key)); step != NULL;
+         step = bc_json_next(step))
+        put_list(out, step, list_key, start);
+}
+
+/* A step or a Sequence of steps; "none" where there is no step. */
+static void put_steps(struct bc_buf *out, const struct bc_json *node, const char *list_key)
+{
+    const size_t start = out->size;
+    if (bc_json_is(node, BC_JSON_OBJECT)) put_list(out, node, list_key, start);
+    if (out->size == start) bc_buf_puts(out, "none");
 }
 
 void bc_pre_signature(const struct bc_json *tokenizer, struct bc_buf *out)

@@ -99,9 +99,21 @@ static enum bitconv_status read_list(struct bc_specials *s, enum bc_special kind
     for (const struct bc_json *node = bc_json_first(list); node != NULL && kind == BC_SPECIAL_EOS;
          node = bc_json_next(node)) {
         uint64_t id;
-        if (bc_json_u64(node, &id)) BC_TRY(add_eog(s, id, err));
+        if (bc_json_u64(node, &id))
+            BC_TRY(add_eog(s, id, err));
+        else
+            bc_say(sink, BITCONV_WARNING, "%s: %s: an entry of the list is no id, not carried",
+                   from, names[kind].id_key);
     }
     return BITCONV_OK;
+}
+
+/* Absent, null and negative numbers mean "none"; what is neither that nor an id is said. */
+static bool says_none(const struct bc_json *node)
+{
+    int64_t value;
+    return node == NULL || bc_json_is(node, BC_JSON_NULL) ||
+           (bc_json_i64(node, &value) && value < 0);
 }
 
 /* generation_config.json and config.json give ids. Numbers below 0 mean "none". */
@@ -116,6 +128,8 @@ static enum bitconv_status read_ids(struct bc_specials *s, const struct bc_json 
             BC_TRY(read_list(s, (enum bc_special)kind, node, from, sink, err));
         else if (bc_json_u64(node, &id))
             say_id(s, (enum bc_special)kind, id, from, sink);
+        else if (!says_none(node))
+            bc_say(sink, BITCONV_WARNING, "%s: %s is no id, not carried", from, names[kind].id_key);
     }
     return BITCONV_OK;
 }
@@ -174,11 +188,19 @@ void bc_specials_release(struct bc_specials *s)
 }
 
 static enum bitconv_status write_eog(const struct bc_specials *s, uint32_t n_rows,
-                                     struct bitconv_gguf_writer *w, struct bitconv_error *err)
+                                     const struct bitconv_sink *sink, struct bitconv_gguf_writer *w,
+                                     struct bitconv_error *err)
 {
     struct bc_buf payload = {0};
-    for (size_t i = 0; i < s->n_eog; i++)
-        if (s->eog[i] < n_rows) bc_buf_u32(&payload, s->eog[i]);
+    for (size_t i = 0; i < s->n_eog; i++) {
+        if (s->eog[i] < n_rows)
+            bc_buf_u32(&payload, s->eog[i]);
+        else if (s->id[BC_SPECIAL_EOS] != (int64_t)s->eog[i])
+            bc_say(sink, BITCONV_WARNING,
+                   "eos_token_id: %" PRIu32 " of the list is beyond the %" PRIu32
+                   " rows of the embedding and is not written",
+                   s->eog[i], n_rows);
+    }
     if (!payload.failed && payload.size > 0)
         bitconv_gguf_set_array(w, "tokenizer.ggml.eog_token_ids", BITCONV_GGUF_UINT32,
                                payload.size / 4, payload.data, payload.size);
@@ -204,7 +226,7 @@ enum bitconv_status bc_specials_write(const struct bc_specials *specials,
         else
             bitconv_gguf_set_u32(w, names[kind].gguf, (uint32_t)id);
     }
-    BC_TRY(write_eog(specials, n_rows, w, err));
+    BC_TRY(write_eog(specials, n_rows, sink, w, err));
     if (affixes->bos >= 0)
         bitconv_gguf_set_bool(w, "tokenizer.ggml.add_bos_token", affixes->bos != 0);
     if (affixes->eos >= 0)

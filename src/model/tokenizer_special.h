@@ -67,9 +67,10 @@ enum bitconv_status bc_specials_write(const struct bc_specials *specials,
 
 /* Writes tokenizer.chat_template, .chat_template.NAME and .chat_templates: `given` (or NULL), else
  * chat_template.jinja and additional_chat_templates/NAME.jinja, else chat_template.json, else
- * tokenizer_config.json. */
+ * tokenizer_config.json. A chat_template of another form is left out with a warning. */
 enum bitconv_status bc_chat_template_write(const struct bc_tokenizer_files *files,
-                                           const char *given, struct bitconv_gguf_writer *w,
+                                           const char *given, const struct bitconv_sink *sink,
+                                           struct bitconv_gguf_writer *w,
                                            struct bitconv_error *err);
 
 #endif

@@ -11,6 +11,7 @@
 
 /* Collects the names of named templates while their texts are written. */
 struct templates {
+    const struct bitconv_sink *sink;
     struct bitconv_gguf_writer *w;
     struct bc_buf names; /* array payload */
     uint64_t n_names;
@@ -42,8 +43,9 @@ static void put_template(struct templates *t, const char *name, const char *text
     bitconv_gguf_set_string_n(t->w, key, text, len);
 }
 
-/* A string, or [{"name", "template"}, ...]. False when it is neither or empty. */
-static bool put_json(struct templates *t, const struct bc_json *node)
+/* A string, or [{"name", "template"}, ...]; anything else is left out with a warning. False when
+ * there is no template. */
+static bool put_json(struct templates *t, const struct bc_json *node, const char *from)
 {
     const char *const text = bc_json_string(node);
     if (text != NULL) {
@@ -51,14 +53,23 @@ static bool put_json(struct templates *t, const struct bc_json *node)
         return text[0] != '\0';
     }
     bool any = false;
+    bool bad = node != NULL && !bc_json_is(node, BC_JSON_NULL) && !bc_json_is(node, BC_JSON_ARRAY);
     for (const struct bc_json *entry = bc_json_first(node);
          bc_json_is(node, BC_JSON_ARRAY) && entry != NULL; entry = bc_json_next(entry)) {
         const char *const name = bc_json_string(bc_json_get(entry, "name"));
         const char *const body = bc_json_string(bc_json_get(entry, "template"));
-        if (name == NULL || body == NULL) continue;
+        if (name == NULL || body == NULL) {
+            bad = true;
+            continue;
+        }
         put_template(t, name, body, strlen(body));
         any = true;
     }
+    if (bad)
+        bc_say(t->sink, BITCONV_WARNING,
+               "%s: chat_template: neither a text nor a list of {\"name\", \"template\"}, not "
+               "carried (--chat-template FILE gives one)",
+               from);
     return any;
 }
 
@@ -114,17 +125,17 @@ static enum bitconv_status put_all(struct templates *t, const struct bc_tokenize
     if (found || t->n_names > 0) return BITCONV_OK;
     struct bc_json *json = NULL;
     BC_TRY(bc_checkpoint_json(files->dir, "chat_template.json", &json, err));
-    found = put_json(t, bc_json_get(json, "chat_template"));
+    found = put_json(t, bc_json_get(json, "chat_template"), "chat_template.json");
     bc_json_free(json);
-    if (!found) put_json(t, bc_json_get(files->config, "chat_template"));
+    if (!found) put_json(t, bc_json_get(files->config, "chat_template"), "tokenizer_config.json");
     return BITCONV_OK;
 }
 
 enum bitconv_status bc_chat_template_write(const struct bc_tokenizer_files *files,
-                                           const char *given, struct bitconv_gguf_writer *w,
-                                           struct bitconv_error *err)
+                                           const char *given, const struct bitconv_sink *sink,
+                                           struct bitconv_gguf_writer *w, struct bitconv_error *err)
 {
-    struct templates t = {.w = w};
+    struct templates t = {.sink = sink, .w = w};
     enum bitconv_status status = BITCONV_OK;
     if (given != NULL)
         put_template(&t, "default", given, strlen(given));

@@ -21,12 +21,11 @@ for case in KILL:137 INT:130 TERM:143; do
     signal=${case%:*}
     wanted=${case#*:}
     caught=0
-    for delay in 0.02 0.05 0.1 0.2 0.4 0.8 1.6; do
+    for delay in 0.05 0.1 0.2 0.4 0.8; do
         echo "old content" >"$out"
         interrupt "$signal" "$delay"
-        if [ "$status" = 0 ]; then
-            break # it was done before the signal came; earlier delays have been tried
-        fi
+        # Too early (a shell starts background jobs with SIGINT ignored until the tool catches it) or too late.
+        [ "$status" != 0 ] || continue
         [ "$status" = "$wanted" ] || { fail "SIG$signal after $delay s: exit $status"; cat "$scratch/log"; }
         caught=$((caught + 1))
         [ "$(cat "$out")" = "old content" ] || fail "SIG$signal after $delay s: the old output is gone"

@@ -150,6 +150,33 @@ static void test_too_many_threads(void **state)
     assert_non_null(strstr(err.text, "1000000 threads"));
 }
 
+struct meeting {
+    atomic_bool caller_there, task_there;
+};
+
+static void meet(void *ctx)
+{
+    struct meeting *const meeting = ctx;
+    atomic_store(&meeting->task_there, true);
+    while (!atomic_load(&meeting->caller_there))
+        ;
+}
+
+static void test_a_task_runs_beside_its_caller(void **state)
+{
+    (void)state;
+    struct meeting meeting;
+    struct bc_task *task;
+    atomic_init(&meeting.caller_there, false);
+    atomic_init(&meeting.task_there, false);
+    assert_int_equal(bc_task_start(meet, &meeting, &task, NULL), BITCONV_OK);
+    while (!atomic_load(&meeting.task_there))
+        ;
+    atomic_store(&meeting.caller_there, true);
+    bc_task_join(task);
+    bc_task_join(NULL);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -159,6 +186,7 @@ int main(void)
         cmocka_unit_test(test_one_thread_runs_in_order),
         cmocka_unit_test(test_threads_run_at_once),
         cmocka_unit_test(test_too_many_threads),
+        cmocka_unit_test(test_a_task_runs_beside_its_caller),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -397,6 +397,25 @@ static void test_gzip_large(void **state)
     bc_buf_release(&text);
 }
 
+/* Two hundred kilobytes that would become more than any text of a checkpoint is. */
+static void test_gzip_bomb(void **state)
+{
+    const struct temp *const temp = *state;
+    struct bc_buf member = {NULL, 0, 0, false}, content = {NULL, 0, 0, false};
+    struct bc_buf text = {NULL, 0, 0, false};
+    struct bitconv_error err;
+    static const uint8_t zeros[1 << 20];
+    compress_into(&member, zeros, sizeof zeros);
+    for (int i = 0; i < 257; i++)
+        bc_buf_append(&content, member.data, member.size);
+    assert_true(content.size < 300000);
+    assert_int_equal(load(temp, &content, &text, &err), BITCONV_E_LIMIT);
+    assert_non_null(strstr(err.text, "inflates to more than the 268435456 bytes"));
+    bc_buf_release(&member);
+    bc_buf_release(&content);
+    bc_buf_release(&text);
+}
+
 static void test_gzip_damaged(void **state)
 {
     const struct temp *const temp = *state;
@@ -459,6 +478,7 @@ int main(void)
         cmocka_unit_test(test_writer_numbers_read_back),
         cmocka_unit_test(test_plain_and_gzip),
         cmocka_unit_test(test_gzip_large),
+        cmocka_unit_test(test_gzip_bomb),
         cmocka_unit_test(test_gzip_damaged),
         cmocka_unit_test(test_gzip_json),
     };

@@ -398,6 +398,10 @@ static void test_wrong_total_size(void **state)
     temp_dir_puts(f->dir, INDEX, text);
     assert_opens(f, 2, 4);
     assert_int_equal(f->messages.size, 0);
+    (void)snprintf(text, sizeof text, "{\"metadata\":{\"total_size\":\"32\"},%s", map);
+    temp_dir_puts(f->dir, INDEX, text);
+    assert_opens(f, 2, 4);
+    assert_said(f, "warning", INDEX ": metadata.total_size is not a number of bytes");
     (void)snprintf(text, sizeof text, "{\"metadata\":{},%s", map);
     temp_dir_puts(f->dir, INDEX, text);
     assert_opens(f, 2, 4);

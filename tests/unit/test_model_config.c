@@ -196,6 +196,24 @@ static void rope_contradictions_are_refused(void **state)
     };
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
         model_fixture_refuse(f, bad[i][0], bad[i][1]);
+    /* a base that is no number is not a missing one */
+    model_fixture_refuse(f, LLAMA ",\"rope_theta\":\"10000\"", "rope_theta: wanted a positive");
+    assert_false(model_fixture_said(f, "missing"));
+}
+
+/* A factor must not vanish: nothing says what it does, or it does nothing. */
+static void rope_factors_without_type(void **state)
+{
+    struct model_fixture *const f = with(state, &bc_arch_llama);
+    model_fixture_refuse(f, LLAMA THETA ",\"rope_scaling\":{\"factor\":4}", "no rope_type says");
+    model_fixture_refuse(f, LLAMA ",\"rope_parameters\":{\"rope_theta\":5e5,\"factor\":4}",
+                         "no rope_type says");
+    model_fixture_accept(f, LLAMA THETA ",\"rope_scaling\":{\"type\":\"default\",\"factor\":4}");
+    assert_int_equal(f->model->hp.rope_scaling, BC_ROPE_NONE);
+    assert_true(model_fixture_said(f, "warning: ") && model_fixture_said(f, "has no effect"));
+    model_fixture_accept(f, LLAMA THETA ",\"rope_scaling\":{\"factor\":1}");
+    model_fixture_accept(f, LLAMA THETA ",\"rope_scaling\":{}");
+    assert_int_equal(f->messages.size, 0);
 }
 
 static void llama3_scaling_is_read(void **state)
@@ -320,6 +338,9 @@ static void activations_are_checked(void **state)
     model_fixture_refuse(f, BITNET ",\"hidden_act\":\"gelu_fast\"",
                          "\"gelu_fast\" is not an activation");
     model_fixture_refuse(f, BITNET ",\"hidden_act\":7", "is not an activation");
+    model_fixture_accept(f, BITNET ",\"hidden_act\":\"relu2\",\"hidden_activation\":\"relu2\"");
+    model_fixture_refuse(f, BITNET ",\"hidden_act\":\"relu2\",\"hidden_activation\":\"silu\"",
+                         "hidden_activation is \"silu\", but hidden_act is \"relu2\"");
 #undef BITNET
 }
 
@@ -416,6 +437,18 @@ static void quantization_configs(void **state)
     assert_int_equal(f->model->training, BC_TRAINING_ONLINE);
     model_fixture_accept(f, LLAMA THETA ",\"quantization_config\":null");
     assert_int_equal(f->model->training, BC_TRAINING_NONE);
+    static const char *const no_lists[] = {"\"lm_head\"", "[1]", "[\"lm_head\",null]", "{}"};
+    for (size_t i = 0; i < sizeof no_lists / sizeof *no_lists; i++) {
+        (void)snprintf(config, sizeof config,
+                       "%s,\"quantization_config\":{\"quant_method\":"
+                       "\"bitnet\",\"modules_to_not_convert\":%s}",
+                       LLAMA THETA, no_lists[i]);
+        model_fixture_refuse(f, config, "modules_to_not_convert: wanted a list of module names");
+    }
+    model_fixture_accept(f, Q("\"quant_method\":\"bitnet\",\"use_rms_norm\":false"));
+    model_fixture_add(f, "model.layers.0.self_attn.q_proj.rms_norm.weight", BITCONV_BF16, 8, 0);
+    model_fixture_refuse(f, Q("\"quant_method\":\"bitnet\",\"use_rms_norm\":false"),
+                         "use_rms_norm is false, but the checkpoint has norms");
 #undef Q
 }
 
@@ -574,6 +607,7 @@ int main(void)
         TEST(nested_text_config_is_read),
         TEST(rope_schemas_agree),
         TEST(rope_contradictions_are_refused),
+        TEST(rope_factors_without_type),
         TEST(llama3_scaling_is_read),
         TEST(yarn_takes_the_models_context),
         TEST(gemma_has_two_bases),

@@ -116,7 +116,7 @@ static const struct {
     {NULL, "null", SEQ(""), "false"},
     {NULL, "null", "{\"type\":\"ByteLevel\",\"add_prefix_space\":true}", "false"},
     {NULL, "null", "{\"type\":\"Whitespace\"}", "false"},
-    {NULL, "null", SEQ(SEQ(GPT2_BYTES)), "false"},
+    {"gpt-2", "null", SEQ(SEQ(GPT2_BYTES)), "false"},
     {NULL, "null", SEQ(DIGITS("false") "," GPT2_BYTES), "false"},
     {NULL, "null",
      SEQ("{\"type\":\"Split\",\"pattern\":{\"String\":\"" LLAMA3
@@ -171,6 +171,26 @@ static void test_rows_are_distinct(void **state)
                 assert_true(bc_pre_rows[k].ignore_merges >= 0);
                 assert_int_not_equal(bc_pre_rows[i].ignore_merges, bc_pre_rows[k].ignore_merges);
             }
+}
+
+/* Sequences within sequences apply their steps in the same order; empty ones are no step. */
+static void test_nested_sequences(void **state)
+{
+    (void)state;
+    static const char *const same[] = {
+        SEQ(SEQ(SPLIT(LLAMA3)) "," BYTES),
+        SEQ(SEQ("") "," SEQ(SEQ(SPLIT(LLAMA3) "," SEQ(BYTES)))),
+    };
+    struct tokenizer_run run = {.dir = temp_dir_new(), .n_rows = 3};
+    for (size_t i = 0; i < sizeof same / sizeof same[0]; i++) {
+        write_tokenizer(run.dir, NO_STEPS, same[i], "true", "");
+        tokenizer_run(&run);
+        tokenizer_run_expect_string(&run, "tokenizer.ggml.pre", "llama-bpe");
+    }
+    write_tokenizer(run.dir, "null", SEQ(BYTES "," SEQ(SPLIT(LLAMA3))), "true", "");
+    tokenizer_run(&run);
+    tokenizer_run_expect_failure(&run, BITCONV_E_UNSUPPORTED, "none | bytes split-isolated/");
+    tokenizer_run_end(&run);
 }
 
 /* What breaks recognition by a hash of ids: a fine-tune that adds a token. */
@@ -249,6 +269,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_structures),
         cmocka_unit_test(test_rows_are_distinct),
+        cmocka_unit_test(test_nested_sequences),
         cmocka_unit_test(test_added_token_changes_nothing),
         cmocka_unit_test(test_unknown_shows_the_expression),
         cmocka_unit_test(test_override),

@@ -3,6 +3,7 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -96,9 +97,12 @@ static void test_list_of_ends(void **state)
     assert_int_equal(bc_get_u32(ids->data), 5);
     assert_int_equal(bc_get_u32(ids->data + 4), 7);
     assert_int_equal(bc_get_u32(ids->data + 8), 4);
-    assert_string_equal(bc_buf_str(&run.messages), "");
+    assert_string_equal(bc_buf_str(&run.messages),
+                        "warning: eos_token_id: 70 of the list is beyond the 8 rows of the "
+                        "embedding and is not written\n");
 
     /* A token that the list holds is no contradiction; one that it lacks is. */
+    temp_dir_puts(run.dir, "generation_config.json", "{\"eos_token_id\":[5,7,4]}");
     temp_dir_puts(run.dir, "tokenizer_config.json", "{\"eos_token\":\"</s>\"}");
     tokenizer_run(&run);
     assert_int_equal(tokenizer_run_u64(&run, EOS), 4);
@@ -107,6 +111,26 @@ static void test_list_of_ends(void **state)
     tokenizer_run(&run);
     assert_int_equal(tokenizer_run_u64(&run, EOS), 6);
     assert_true(tokenizer_run_said(&run, "6 in tokenizer_config.json, 5 in generation_config"));
+    tokenizer_run_end(&run);
+}
+
+/* What stands in place of an id and is none is left out, but never in silence. */
+static void test_ids_that_are_none(void **state)
+{
+    (void)state;
+    static const char *const none[] = {"null", "-1", "[]"};
+    static const char *const bad[] = {"\"2\"", "true", "2.5", "{}", "[4,\"5\"]", "[[4]]", "[-4]"};
+    struct tokenizer_run run = start(TOKENIZER("null"), "{\"eos_token\":\"</s>\"}");
+    for (size_t i = 0; i < sizeof none / sizeof none[0] + sizeof bad / sizeof bad[0]; i++) {
+        const bool is_bad = i >= sizeof none / sizeof none[0];
+        char config[64];
+        (void)snprintf(config, sizeof config, "{\"eos_token_id\":%s}",
+                       is_bad ? bad[i - sizeof none / sizeof none[0]] : none[i]);
+        temp_dir_puts(run.dir, "config.json", config);
+        tokenizer_run(&run);
+        assert_int_equal(tokenizer_run_u64(&run, EOS), 4);
+        assert_int_equal(tokenizer_run_said(&run, "warning: config.json: eos_token_id"), is_bad);
+    }
     tokenizer_run_end(&run);
 }
 
@@ -310,12 +334,21 @@ static void test_named_templates(void **state)
     tokenizer_run_expect_string(&run, CHAT, "D");
     tokenizer_run_expect_string(&run, CHAT ".tool_use", "T2");
     tokenizer_run_expect_string(&run, CHAT ".rag_2", "R");
+    assert_true(tokenizer_run_said(&run, "warning: tokenizer_config.json: chat_template: neither"));
     tokenizer_run_expect_element(&run, "tokenizer.chat_templates", 0, "tool_use");
     tokenizer_run_expect_element(&run, "tokenizer.chat_templates", 1, "rag_2");
     assert_int_equal(bitconv_gguf_find_key(run.gguf, "tokenizer.chat_templates")->count, 2);
     temp_dir_puts(run.dir, "tokenizer_config.json", "{\"chat_template\":\"\"}");
     tokenizer_run(&run);
     assert_false(tokenizer_run_has(&run, CHAT)); /* empty strings are not written */
+    assert_string_equal(bc_buf_str(&run.messages), "");
+    temp_dir_puts(run.dir, "tokenizer_config.json", "{\"chat_template\":{\"default\":\"D\"}}");
+    tokenizer_run(&run);
+    assert_false(tokenizer_run_has(&run, CHAT));
+    assert_true(tokenizer_run_said(&run, "warning: tokenizer_config.json: chat_template: neither"));
+    temp_dir_puts(run.dir, "tokenizer_config.json", "{\"chat_template\":null}");
+    tokenizer_run(&run);
+    assert_string_equal(bc_buf_str(&run.messages), "");
     tokenizer_run_end(&run);
 }
 
@@ -326,7 +359,7 @@ int main(void)
         cmocka_unit_test(test_ids_beyond_the_rows), cmocka_unit_test(test_affixes),
         cmocka_unit_test(test_end_of_template),     cmocka_unit_test(test_pooled_end),
         cmocka_unit_test(test_pooled_end_by_id),    cmocka_unit_test(test_chat_templates),
-        cmocka_unit_test(test_named_templates),
+        cmocka_unit_test(test_named_templates),     cmocka_unit_test(test_ids_that_are_none),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
