@@ -76,21 +76,37 @@ static void signals_for_workers(sigset_t *set)
         (void)sigdelset(set, faults[i]);
 }
 
-static int start_workers(struct bc_pool *pool)
+/* Stacks of 1 MiB: nothing of ours needs more, and the usual 8 MiB of each of many threads do not fit
+ * where the address space is limited (ulimit -v). Returns 0 or an error number. */
+static int start_thread(pthread_t *thread, void *(*run)(void *), void *arg)
 {
+    enum { STACK_SIZE = 1 << 20 };
     sigset_t blocked, before;
-    signals_for_workers(&blocked);
-    int failure = pthread_sigmask(SIG_BLOCK, &blocked, &before);
+    pthread_attr_t attributes;
+    int failure = pthread_attr_init(&attributes);
     if (failure != 0) return failure;
-    while (failure == 0 && pool->n_started + 1 < pool->n_threads) {
+    signals_for_workers(&blocked);
+    failure = pthread_attr_setstacksize(&attributes, STACK_SIZE);
+    if (failure == 0) failure = pthread_sigmask(SIG_BLOCK, &blocked, &before);
+    if (failure == 0) {
+        failure = pthread_create(thread, &attributes, run, arg);
+        (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
+    }
+    (void)pthread_attr_destroy(&attributes);
+    return failure;
+}
+
+/* As many as can be had: results do not depend on the number. */
+static void start_workers(struct bc_pool *pool)
+{
+    while (pool->n_started + 1 < pool->n_threads) {
         struct worker *const worker = &pool->workers[pool->n_started];
         worker->pool = pool;
         worker->index = pool->n_started + 1;
-        failure = pthread_create(&worker->thread, NULL, worker_main, worker);
-        if (failure == 0) pool->n_started++;
+        if (start_thread(&worker->thread, worker_main, worker) != 0) break;
+        pool->n_started++;
     }
-    (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
-    return failure;
+    pool->n_threads = pool->n_started + 1;
 }
 
 static int init_locks(struct bc_pool *pool)
@@ -132,13 +148,7 @@ enum bitconv_status bc_pool_new(unsigned n_threads, struct bc_pool **out, struct
         errno = lock_failure;
         return bc_fail_errno(err, "cannot set up a thread pool");
     }
-    const int failure = start_workers(pool);
-    if (failure != 0) {
-        const unsigned asked = pool->n_threads;
-        bc_pool_free(pool);
-        errno = failure;
-        return bc_fail_errno(err, "cannot start %u threads (fewer may work)", asked);
-    }
+    start_workers(pool);
     *out = pool;
     return BITCONV_OK;
 }
@@ -206,22 +216,15 @@ static void *task_main(void *arg)
 enum bitconv_status bc_task_start(void (*fn)(void *ctx), void *ctx, struct bc_task **out,
                                   struct bitconv_error *err)
 {
-    sigset_t blocked, before;
     *out = NULL;
     struct bc_task *const task = bc_alloc_array(1, sizeof *task);
     if (task == NULL) return bc_fail_nomem(err, "thread");
     task->fn = fn;
     task->ctx = ctx;
-    signals_for_workers(&blocked);
-    int failure = pthread_sigmask(SIG_BLOCK, &blocked, &before);
-    if (failure == 0) {
-        failure = pthread_create(&task->thread, NULL, task_main, task);
-        (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
-    }
-    if (failure != 0) {
-        bc_free(task);
-        errno = failure;
-        return bc_fail_errno(err, "cannot start a thread");
+    if (start_thread(&task->thread, task_main, task) != 0) {
+        bc_free(task); /* no thread to be had: the caller does the work itself, now */
+        fn(ctx);
+        return BITCONV_OK;
     }
     *out = task;
     return BITCONV_OK;
