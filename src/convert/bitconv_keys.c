@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "base/utf8.h"
 #include "bitconv/bitconv.h"
 #include "formats/fingerprint.h"
 
@@ -76,13 +77,25 @@ enum bitconv_status bc_plan_fingerprint(const struct bc_plan *plan, char out[33]
     return status;
 }
 
+/* Folder names are any bytes, GGUF strings UTF-8: other bytes are written as \xNN. */
+static void set_source(struct bitconv_gguf_writer *w, const char *source)
+{
+    struct bc_buf text = {0};
+    if (!bc_utf8_valid(source, strlen(source))) {
+        bc_utf8_mask(&text, source, strlen(source), 0);
+        source = bc_buf_str(&text);
+    }
+    bitconv_gguf_set_string(w, "bitconv.source", source);
+    bc_buf_release(&text);
+}
+
 enum bitconv_status bc_bitconv_keys(const struct bc_plan *plan, const char *source,
                                     struct bitconv_gguf_writer *w, struct bitconv_error *err)
 {
     struct arrays a = {.n = 0};
     char fingerprint[33];
     bitconv_gguf_set_string(w, "bitconv.version", bitconv_version());
-    bitconv_gguf_set_string(w, "bitconv.source", source);
+    set_source(w, source);
     BC_TRY(bc_plan_fingerprint(plan, fingerprint, err));
     if (fingerprint[0] == '\0') return BITCONV_OK;
     bitconv_gguf_set_string(w, "bitconv.fingerprint", fingerprint);

@@ -35,15 +35,16 @@ static float limit_of(const struct bc_outtype *type)
 }
 
 /* What to do about a tensor whose values leave the range of its type. */
-static const char *range_hint(const struct bc_weight *w)
+static const char *range_hint(const struct bc_weight *w, const struct bc_outtype *type)
 {
+    const bool half = type->type_id == BC_TYPE_F16;
     switch (w->role) {
     case BC_ROLE_EMBED:
-        return "--embd-type bf16 (or f32) holds it";
+        return half ? "--embd-type bf16 (or f32) holds it" : "--embd-type f32 holds it";
     case BC_ROLE_OUTPUT:
-        return "--output-type bf16 (or f32) holds it";
+        return half ? "--output-type bf16 (or f32) holds it" : "--output-type f32 holds it";
     default:
-        return "--outtype bf16 (or f32) holds it";
+        return half ? "--outtype bf16 (or f32) holds it" : "--outtype f32 holds it";
     }
 }
 
@@ -104,7 +105,7 @@ static void examine_source(struct examiner *e, struct bc_plan_tensor *t,
                "%s: %s: value %" PRIu64 " (row %" PRIu64 ", column %" PRIu64
                ") is %g, beyond the range of %s: %s",
                source->file, source->name, index, index / w->ne[0], index % w->ne[0], (double)value,
-               t->type.type_name, range_hint(w));
+               t->type.type_name, range_hint(w, &t->type));
 }
 
 /* ---- ternary tensors ---- */
@@ -119,7 +120,7 @@ static void check_scale_range(struct examiner *e, const struct bc_plan_tensor *t
         if (scale < limit_of(&t->type) && !vanishes) continue;
         bc_finding(&e->refusals, BITCONV_E_UNSUPPORTED,
                    "%s: its scale %g is beyond the range of %s: %s", t->weight->name, (double)scale,
-                   t->type.type_name, range_hint(t->weight));
+                   t->type.type_name, range_hint(t->weight, &t->type));
         return;
     }
 }

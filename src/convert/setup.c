@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "base/utf8.h"
 #include "io/gguf_types.h"
 
 /* general.file_type of the float files, as llama.cpp numbers them (enum llama_ftype). */
@@ -139,6 +140,14 @@ static enum bitconv_status find_kernels(const char *cpu, const struct bc_kernels
                    "--cpu: '%s' is not an instruction set: scalar, avx2, avx512, neon", cpu);
 }
 
+/* An option that goes into the file as a string: some text, in UTF-8. */
+static enum bitconv_status check_text(const char *option, const char *text,
+                                      struct bitconv_error *err)
+{
+    if (text == NULL || (text[0] != '\0' && bc_utf8_valid(text, strlen(text)))) return BITCONV_OK;
+    return bc_fail(err, BITCONV_E_ARG, "--%s: '%s': wanted a name in UTF-8", option, text);
+}
+
 enum bitconv_status bc_setup_make(const char *dir, const struct bitconv_convert_options *options,
                                   struct bc_setup *out, struct bitconv_error *err)
 {
@@ -154,6 +163,9 @@ enum bitconv_status bc_setup_make(const char *dir, const struct bitconv_convert_
     BC_TRY(choose("quant", o->quant, quant_modes, &mode, err));
     BC_TRY(choose("scale-convention", o->scale_convention, conventions, &convention, err));
     BC_TRY(choose("dialect", o->dialect, dialects, &dialect, err));
+    BC_TRY(check_text("name", o->name, err));
+    BC_TRY(check_text("pre", o->pre, err));
+    BC_TRY(check_text("arch-name", o->arch_name, err));
     BC_TRY(find_kernels(o->cpu, &out->kernels, err));
     out->weights.mode = (enum bc_quant_mode)mode;
     out->weights.zero_nonfinite = o->allow_nonfinite_zero;

@@ -299,6 +299,12 @@ static enum bitconv_status check_packed(const struct decide *d, const struct bit
     return BITCONV_OK;
 }
 
+/* --allow-nonfinite zero is never silent. */
+static void say_zeroed(const struct decide *d, const struct bitconv_tensor *t)
+{
+    bc_say(d->sink, BITCONV_WARNING, "%s: %s: holds NaN or Inf, counted as 0", t->file, t->name);
+}
+
 /* Unpacked weights beside a scale must be trits. */
 static enum bitconv_status check_unpacked(const struct decide *d, const struct bitconv_tensor *t,
                                           struct bitconv_error *err)
@@ -311,6 +317,7 @@ static enum bitconv_status check_unpacked(const struct decide *d, const struct b
     BC_TRY(bc_magnitudes(d->k, d->pool, &v, &m, err));
     if (m.nonfinite != BC_NO_INDEX && !d->options->zero_nonfinite)
         return refuse_nonfinite(d, t, m.nonfinite, err);
+    if (m.nonfinite != BC_NO_INDEX) say_zeroed(d, t);
     if (m.n_distinct == 0 || (m.n_distinct == 1 && m.magnitude == 1.0f)) return BITCONV_OK;
     return bc_fail(err, BITCONV_E_UNSUPPORTED,
                    "%s: %s: has a weight_scale, but its values are not only -1, 0 and 1 (largest "
@@ -338,9 +345,7 @@ static enum bitconv_status decide_absmean(const struct decide *d, const struct b
         bc_absmean(d->k, d->pool, &v, d->options->zero_nonfinite, &out->scale, &nonfinite, &inner);
     if (nonfinite != BC_NO_INDEX && !d->options->zero_nonfinite)
         return refuse_nonfinite(d, t, nonfinite, err);
-    if (nonfinite != BC_NO_INDEX)
-        bc_say(d->sink, BITCONV_WARNING, "%s: %s: holds NaN or Inf, counted as 0", t->file,
-               t->name);
+    if (nonfinite != BC_NO_INDEX) say_zeroed(d, t);
     if (status == BITCONV_OK) return BITCONV_OK;
     return bc_fail(err, status, "%s: %s: %s", t->file, t->name, inner.text);
 }
@@ -358,6 +363,7 @@ static enum bitconv_status decide_magnitude(const struct decide *d, const struct
         if (m.nonfinite != BC_NO_INDEX && !d->options->zero_nonfinite)
             return refuse_nonfinite(d, t, m.nonfinite, err);
         if (m.n_distinct > 1) return refuse_plain(d, t, m.n_distinct, err);
+        if (m.nonfinite != BC_NO_INDEX) say_zeroed(d, t);
         magnitude = m.n_distinct == 1 ? m.magnitude : 0.0f;
     }
     out->how = magnitude == 0.0f ? BC_HOW_ZERO : BC_HOW_MAGNITUDE;

@@ -402,6 +402,43 @@ static void nonfinite_values_become_zero_when_allowed(void **state)
     assert_true(convert_run_value(r, "output_norm.weight", 2) == 2.0f);
 }
 
+/* Weights of one magnitude take another way than masters. */
+static void a_nonfinite_magnitude_is_zeroed_with_a_warning(void **state)
+{
+    struct convert_run *r = *state;
+    float *values = calloc((size_t)128 * COLS, sizeof *values);
+    assert_non_null(values);
+    for (size_t i = 0; i < (size_t)128 * COLS; i++)
+        values[i] = (float)(i % 3) - 1.0f;
+    values[2] = NAN;
+    const struct model_edit edit = {.name = some_weight,
+                                    .dtype = BITCONV_F32,
+                                    .n_dims = 2,
+                                    .shape = {128, COLS},
+                                    .values = values};
+    convert_run_model(r, "llama-ternary", &edit, 1);
+    r->options.allow_nonfinite_zero = true;
+    convert_run_accept(r, "i2_s");
+    assert_true(convert_run_said(r, "warning: "));
+    assert_true(convert_run_said(r, "mlp.up_proj.weight: holds NaN or Inf"));
+    assert_int_equal(convert_run_trit(r, "blk.0.ffn_up.weight", 2), 0);
+    assert_int_equal(convert_run_trit(r, "blk.0.ffn_up.weight", 5), 1);
+    free(values);
+}
+
+static void empty_words_are_no_names(void **state)
+{
+    struct convert_run *r = *state;
+    convert_run_model(r, "bitnet", NULL, 0);
+    r->options.name = "";
+    convert_run_refuse(r, "i2_s", BITCONV_E_ARG, "--name");
+    r->options.name = "bad\xff";
+    convert_run_refuse(r, "i2_s", BITCONV_E_ARG, "--name");
+    r->options.name = NULL;
+    r->options.pre = "";
+    convert_run_refuse(r, "i2_s", BITCONV_E_ARG, "--pre");
+}
+
 static void values_beyond_float16_are_refused(void **state)
 {
     struct convert_run *r = *state;
@@ -730,6 +767,8 @@ int main(void)
         TEST(rope_factors_are_generated),
         TEST(nonfinite_values_anywhere_are_refused),
         TEST(nonfinite_values_become_zero_when_allowed),
+        TEST(a_nonfinite_magnitude_is_zeroed_with_a_warning),
+        TEST(empty_words_are_no_names),
         TEST(values_beyond_float16_are_refused),
         TEST(values_that_vanish_in_float16_are_counted),
         TEST(weights_that_are_not_ternary_are_refused_all_at_once),
