@@ -25,7 +25,7 @@ static const struct option_row options[] = {
     {"lenient", 0, OPTION_FLAG, AT(lenient), NULL, "I2_S code 3 counts as 0, with a warning"},
     {"dialect", 0, OPTION_STRING, AT(dialect), "D",
      "read type ids as upstream, bitnet,\nbitnet-rebased or prism"},
-    {"force", 'f', OPTION_FLAG, AT(force), NULL, "let --manifest replace a file"},
+    {"force", 'f', OPTION_FLAG, AT(force), NULL, "let --manifest replace a manifest"},
     {"target", 0, OPTION_STRING, AT(target), "T",
      "with --source, what convert was told:\nbitnet or llama.cpp (default: found out)"},
     {"name", 0, OPTION_STRING, AT(name), "NAME", "likewise: general.name"},
@@ -169,6 +169,9 @@ static int verify(struct ui *ui, const struct globals *globals, const struct set
     struct bitconv_verification *result = NULL;
     struct bitconv_error err = {0};
     int status;
+    if (s->manifest != NULL &&
+        bitconv_manifest_check_target(s->manifest, s->force, &err) != BITCONV_OK)
+        return ui_fail(ui, &err);
     if (bitconv_verify(file, &verify_options, &sink, &result, &err) != BITCONV_OK) {
         status = unreadable(ui, &view, &err);
     } else {

@@ -12,18 +12,26 @@
 #include "view_text.h"
 
 enum {
+    LABEL_WIDTH = 18,  /* of the model's summary */
     ARRAY_SHOWN = 4,   /* elements of a long array */
     KEY_WIDTH = 41,    /* of the metadata's columns */
     TYPE_WIDTH = 14,   /* "ARRAY[FLOAT32]" */
     OFFSET_WIDTH = 13, /* of the tensor table's columns */
     TABLE_FIXED = 36,  /* blank, type, shape, bytes */
-    STATS_NAME = 28,
+    STATS_NAME = 27,
     MIN_TEXT = 20 /* bytes of a text value, however narrow the terminal */
 };
 
 static void heading(const struct inspect_view *view, struct bc_buf *out, const char *title)
 {
-    bc_buf_printf(out, "\n%s%s%s\n", ui_on(view->ui, UI_BOLD), title, ui_off(view->ui));
+    if (out->size > 0) bc_buf_putc(out, '\n');
+    bc_buf_printf(out, "%s%s%s\n", ui_on(view->ui, UI_BOLD), title, ui_off(view->ui));
+}
+
+static void trim_blanks(struct bc_buf *out)
+{
+    while (out->size > 0 && out->data[out->size - 1] == ' ')
+        out->size--;
 }
 
 static void right_count(struct bc_buf *out, uint64_t n, size_t width)
@@ -77,17 +85,19 @@ static void show_header(const struct inspect_view *view, struct bc_buf *out)
     if (it->fingerprint[0] != '\0') bc_buf_printf(out, "fingerprint %s\n", it->fingerprint);
 }
 
-static void show_word(struct bc_buf *out, const char *label, const char *value)
+static void show_word(const struct inspect_view *view, struct bc_buf *out, const char *label,
+                      const char *value)
 {
     if (value == NULL || value[0] == '\0') return;
-    bc_buf_printf(out, "%-18s ", label);
-    ui_cell(out, value, 0, false);
+    bc_buf_printf(out, "%-*s ", LABEL_WIDTH, label);
+    ui_cell(out, value, view->full ? 0 : ui_columns() - LABEL_WIDTH - 1, true);
+    trim_blanks(out);
     bc_buf_puts(out, "\n");
 }
 
 static void show_number(struct bc_buf *out, const char *label, uint64_t value)
 {
-    if (value != 0) bc_buf_printf(out, "%-18s %" PRIu64 "\n", label, value);
+    if (value != 0) bc_buf_printf(out, "%-*s %" PRIu64 "\n", LABEL_WIDTH, label, value);
 }
 
 static void show_model(const struct inspect_view *view, struct bc_buf *out)
@@ -95,9 +105,9 @@ static void show_model(const struct inspect_view *view, struct bc_buf *out)
     const struct bitconv_model_summary *m = &view->it->model;
     if (m->architecture == NULL) return;
     heading(view, out, "model");
-    show_word(out, "architecture", m->architecture);
-    show_word(out, "name", m->name);
-    show_word(out, "quantization", m->quantization);
+    show_word(view, out, "architecture", m->architecture);
+    show_word(view, out, "name", m->name);
+    show_word(view, out, "quantization", m->quantization);
     show_number(out, "layers", m->layers);
     show_number(out, "hidden size", m->hidden_size);
     show_number(out, "intermediate size", m->intermediate_size);
@@ -109,10 +119,11 @@ static void show_model(const struct inspect_view *view, struct bc_buf *out)
     show_number(out, "vocabulary", m->vocab_size);
     show_number(out, "context length", m->context_length);
     show_number(out, "sliding window", m->sliding_window);
-    if (m->rope_theta != 0) bc_buf_printf(out, "%-18s %.9g\n", "RoPE base", m->rope_theta);
-    show_word(out, "RoPE scaling", m->rope_scaling);
-    show_word(out, "activation", m->hidden_act);
-    show_word(out, "pooling", m->pooling);
+    if (m->rope_theta != 0)
+        bc_buf_printf(out, "%-*s %.9g\n", LABEL_WIDTH, "RoPE base", m->rope_theta);
+    show_word(view, out, "RoPE scaling", m->rope_scaling);
+    show_word(view, out, "activation", m->hidden_act);
+    show_word(view, out, "pooling", m->pooling);
 }
 
 /* ---- metadata ---- */
@@ -188,8 +199,7 @@ static void show_metadata(const struct inspect_view *view, struct bc_buf *out)
         /* The cell is masked already: only its length is at stake. */
         ui_cell(out, bc_buf_str(&cell), view->full ? 0 : max + 2, true);
         bc_buf_release(&cell);
-        while (out->size > 0 && out->data[out->size - 1] == ' ')
-            out->size--;
+        trim_blanks(out);
         bc_buf_putc(out, '\n');
     }
 }
@@ -278,12 +288,12 @@ static void show_ternary_stats(const struct inspect_view *view, struct bc_buf *o
         if (s->kind != BITCONV_STATS_TERNARY) continue;
         if (first) {
             heading(view, out, "ternary tensors");
-            bc_buf_printf(out, "%-28s %9s %9s %9s %6s %5s %s\n", "", "-1", "0", "+1", "zeros",
-                          "bits", "scale");
+            bc_buf_printf(out, "%-*s %9s %9s %9s %6s %5s %s\n", STATS_NAME, "", "-1", "0", "+1",
+                          "zeros", "bits", "scale");
         }
         first = false;
         view_name(out, t->name, STATS_NAME);
-        bc_buf_printf(out, " %9" PRIu64 " %9" PRIu64 " %9" PRIu64 " %5.1f%% %5.3f %.6g%s\n",
+        bc_buf_printf(out, " %9" PRIu64 " %9" PRIu64 " %9" PRIu64 " %5.1f%% %5.3f %.4g%s\n",
                       s->minus, s->zero, s->plus, 100.0 * s->zeros, s->entropy, (double)s->scale,
                       s->one_code       ? "  ONE CODE"
                       : s->illegal != 0 ? "  ILLEGAL CODES"
@@ -300,8 +310,8 @@ static void show_number_stats(const struct inspect_view *view, struct bc_buf *ou
         if (s->kind != BITCONV_STATS_NUMBERS) continue;
         if (first) {
             heading(view, out, "numbers (outliers: beyond 6 sigma)");
-            bc_buf_printf(out, "%-28s %9s %9s %9s %8s %6s %4s\n", "", "min", "max", "mean", "sigma",
-                          "zeros", "outl");
+            bc_buf_printf(out, "%-*s %9s %9s %9s %8s %6s %4s\n", STATS_NAME, "", "min", "max",
+                          "mean", "sigma", "zeros", "outl");
         }
         first = false;
         view_name(out, t->name, STATS_NAME);
@@ -351,12 +361,12 @@ static void show_values(const struct inspect_view *view, struct bc_buf *out)
     const struct bitconv_inspected_tensor *t = &view->it->tensors[values->tensor];
     const size_t per_line = 5;
     struct bc_buf cell = {0};
-    ui_cell(out, t->name, 0, false);
-    bc_buf_puts(out, ": ");
-    bc_buf_printf(out, "%s, ", t->type);
-    shape_text(t, out);
-    bc_buf_printf(out, ", %" PRIu64 " of %" PRIu64 " values", values->n, t->n_elements);
-    if (t->pack != NULL) bc_buf_printf(out, ", trits times the scale %.9g", (double)values->scale);
+    bc_buf_printf(&cell, "%s: %s, ", t->name, t->type);
+    shape_text(t, &cell);
+    bc_buf_printf(&cell, ", %" PRIu64 " of %" PRIu64 " values", values->n, t->n_elements);
+    if (t->pack != NULL)
+        bc_buf_printf(&cell, ", trits times the scale %.9g", (double)values->scale);
+    view_wrap(out, bc_buf_str(&cell), 0, ui_columns());
     bc_buf_putc(out, '\n');
     for (uint64_t i = 0; i < values->n; i++) {
         const uint64_t col = t->ne[0] != 0 ? i % t->ne[0] : i;

@@ -64,7 +64,13 @@ BITCONV_API enum bitconv_status bitconv_verify(const char *path,
                                                struct bitconv_verification **out,
                                                struct bitconv_error *err);
 BITCONV_API void bitconv_verification_free(struct bitconv_verification *verification);
-/* Writes a manifest (JSON: file, size, metadata digest, tensors with type, shape, xxh3, fingerprint). */
+/* Whether a manifest may be written there, for callers that want to know before the proofs. Refuses
+ * (BITCONV_E_ARG) a path that holds a file already, with `force` one that holds anything but an earlier
+ * manifest or nothing: neither the verified file nor a part of its checkpoint may get lost that way. */
+BITCONV_API enum bitconv_status bitconv_manifest_check_target(const char *path, bool force,
+                                                              struct bitconv_error *err);
+/* Writes a manifest (JSON: file, size, metadata digest, tensors with type, shape, xxh3, fingerprint). Where
+ * bitconv_manifest_check_target refuses, it does too. */
 BITCONV_API enum bitconv_status bitconv_manifest_write(const struct bitconv_verification *v,
                                                        const char *path, bool force,
                                                        struct bitconv_error *err);

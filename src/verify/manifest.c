@@ -67,11 +67,42 @@ static void write_manifest(struct bc_jw *w, const struct bitconv_verification *v
     bc_jw_end_object(w);
 }
 
+/* Of what --force may replace: an earlier manifest, or nothing yet. */
+static bool is_replaceable(const char *path)
+{
+    struct bc_file file;
+    struct bitconv_error quiet = {0};
+    struct bc_json *root = NULL;
+    if (bc_file_open(path, &file, &quiet) != BITCONV_OK) return false;
+    bool yes = file.size == 0;
+    if (!yes && bc_json_parse((const char *)file.data, (size_t)file.size, path, &root, &quiet) ==
+                    BITCONV_OK)
+        yes = bc_json_get(root, MANIFEST_KEY) != NULL;
+    bc_json_free(root);
+    bc_file_close(&file);
+    return yes;
+}
+
+enum bitconv_status bitconv_manifest_check_target(const char *path, bool force,
+                                                  struct bitconv_error *err)
+{
+    if (bc_path_kind(path) != BC_PATH_FILE) return BITCONV_OK; /* the writer has its own say */
+    if (!force)
+        return bc_fail(err, BITCONV_E_ARG, "%s: exists already: use --force to replace it", path);
+    if (!is_replaceable(path))
+        return bc_fail(err, BITCONV_E_ARG,
+                       "%s: exists and is no manifest of bitconv, so --force does not replace it: "
+                       "give the manifest another name",
+                       path);
+    return BITCONV_OK;
+}
+
 enum bitconv_status bitconv_manifest_write(const struct bitconv_verification *v, const char *path,
                                            bool force, struct bitconv_error *err)
 {
     struct bc_buf text = {0};
     struct bc_jw w = {.buf = &text, .first = true};
+    BC_TRY(bitconv_manifest_check_target(path, force, err));
     write_manifest(&w, v);
     bc_buf_putc(&text, '\n');
     const enum bitconv_status status = text.failed

@@ -4,10 +4,12 @@
 #include "verify/metadata_rules.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/mem.h"
+#include "verify/metadata_shapes.h"
 
 enum { KEY_BYTES = 160 };
 
@@ -17,15 +19,14 @@ struct checker {
     char arch[64]; /* "" when the file does not say or says nonsense */
 };
 
-static void say(const struct checker *c, bool is_error, const char *fmt, ...) BC_PRINTF(3, 4);
-static void say(const struct checker *c, bool is_error, const char *fmt, ...)
+void bc_rule_say(const struct bc_rule_report *report, bool is_error, const char *fmt, ...)
 {
     struct bc_buf text = {0};
     va_list ap;
     va_start(ap, fmt);
     bc_buf_vprintf(&text, fmt, ap);
     va_end(ap);
-    c->report->say(c->report->user, is_error, bc_buf_str(&text));
+    report->say(report->user, is_error, bc_buf_str(&text));
     bc_buf_release(&text);
 }
 
@@ -41,12 +42,18 @@ static void read_arch(struct checker *c)
     c->arch[len] = '\0';
 }
 
-static const struct bitconv_gguf_value *arch_key(const struct checker *c, const char *suffix)
+const struct bitconv_gguf_value *bc_arch_key(const struct bitconv_gguf *file, const char *arch,
+                                             const char *suffix)
 {
     char key[KEY_BYTES];
-    if (c->arch[0] == '\0') return NULL;
-    snprintf(key, sizeof key, "%s.%s", c->arch, suffix);
-    return bitconv_gguf_find_key(c->file, key);
+    if (arch[0] == '\0') return NULL;
+    snprintf(key, sizeof key, "%s.%s", arch, suffix);
+    return bitconv_gguf_find_key(file, key);
+}
+
+static const struct bitconv_gguf_value *arch_key(const struct checker *c, const char *suffix)
+{
+    return bc_arch_key(c->file, c->arch, suffix);
 }
 
 static bool arch_count(const struct checker *c, const char *suffix, uint64_t *out)
@@ -83,40 +90,89 @@ static const struct known_arch {
     {"bert", "attention.layer_norm_epsilon"},
 };
 
-static void check_required(const struct checker *c)
+static const struct known_arch *find_arch(const struct checker *c)
+{
+    for (size_t i = 0; i < sizeof known_archs / sizeof known_archs[0]; i++)
+        if (strcmp(known_archs[i].name, c->arch) == 0) return &known_archs[i];
+    return NULL;
+}
+
+static void check_required(const struct checker *c, const char *epsilon)
 {
     static const char *const required[] = {"context_length", "embedding_length", "block_count",
                                            "feed_forward_length", "attention.head_count"};
-    const char *epsilon = NULL;
-    for (size_t i = 0; i < sizeof known_archs / sizeof known_archs[0]; i++)
-        if (strcmp(known_archs[i].name, c->arch) == 0) epsilon = known_archs[i].epsilon;
-    if (epsilon == NULL) return;
     for (size_t i = 0; i < sizeof required / sizeof required[0]; i++)
         if (arch_key(c, required[i]) == NULL)
-            say(c, true, "key %s.%s is missing, its readers demand it", c->arch, required[i]);
+            bc_rule_say(c->report, true, "key %s.%s is missing, its readers demand it", c->arch,
+                        required[i]);
     if (arch_key(c, epsilon) == NULL)
-        say(c, true, "key %s.%s is missing, its readers demand it", c->arch, epsilon);
+        bc_rule_say(c->report, true, "key %s.%s is missing, its readers demand it", c->arch,
+                    epsilon);
     if (starts_with(c->arch, "bitnet") && arch_key(c, "hidden_activation") == NULL)
-        say(c, false,
+        bc_rule_say(
+            c->report, false,
             "key %s.hidden_activation is missing: a reader uses its default, which may not be the "
             "model's activation (relu2 or silu)",
             c->arch);
 }
 
-/* "blk.7.attn_q.weight" -> 7; false for other names. */
-static bool block_of(const char *name, uint64_t *out)
+const char *bc_block_name(const char *name, uint64_t *block)
 {
-    if (!starts_with(name, "blk.")) return false;
+    if (!starts_with(name, "blk.")) return NULL;
     const char *p = name + 4;
-    uint64_t block = 0;
     size_t digits = 0;
+    *block = 0;
     for (; *p >= '0' && *p <= '9' && digits < 10; p++, digits++)
-        block = block * 10 + (uint64_t)(*p - '0');
-    *out = block;
-    return digits > 0 && *p == '.';
+        *block = *block * 10 + (uint64_t)(*p - '0');
+    return digits > 0 && *p == '.' ? p + 1 : NULL;
 }
 
-static void check_blocks(const struct checker *c)
+static bool is_text(const struct bitconv_gguf_value *v, const char *wanted)
+{
+    const char *text = NULL;
+    size_t len = 0;
+    return bitconv_gguf_value_string(v, &text, &len) && len == strlen(wanted) &&
+           memcmp(text, wanted, len) == 0;
+}
+
+/* Values that no reader can compute with. */
+static void check_values(const struct checker *c)
+{
+    static const struct {
+        const char *suffix;
+        bool zero_allowed;
+    } reals[] = {
+        {"rope.freq_base", false},
+        {"rope.freq_base_swa", false},
+        {"rope.scaling.factor", false},
+        {"attention.scale", false},
+        {"attention.layer_norm_epsilon", true},
+        {"attention.layer_norm_rms_epsilon", true},
+    };
+    static const char *const scalings[] = {"none", "linear", "yarn", "longrope", "llama3"};
+    enum { MAX_POOLING = 4 }; /* none, mean, cls, last, rank */
+    uint64_t pooling = 0;
+    for (size_t i = 0; i < sizeof reals / sizeof reals[0]; i++) {
+        double d = 1;
+        (void)bitconv_gguf_value_f64(arch_key(c, reals[i].suffix), &d);
+        if (!isfinite(d) || d < 0 || (d == 0 && !reals[i].zero_allowed))
+            bc_rule_say(c->report, true, "key %s.%s is %g, a finite positive number was expected",
+                        c->arch, reals[i].suffix, d);
+    }
+    if (arch_count(c, "pooling_type", &pooling) && pooling > MAX_POOLING)
+        bc_rule_say(c->report, true, "key %s.pooling_type is %" PRIu64 ", 0 to %d are defined",
+                    c->arch, pooling, MAX_POOLING);
+    const struct bitconv_gguf_value *scaling = arch_key(c, "rope.scaling.type");
+    bool known = scaling == NULL;
+    for (size_t i = 0; i < sizeof scalings / sizeof scalings[0]; i++)
+        known = known || is_text(scaling, scalings[i]);
+    if (!known)
+        bc_rule_say(c->report, false, "key %s.rope.scaling.type is none that readers know",
+                    c->arch);
+}
+
+/* True when the blocks are as many as the key says. */
+static bool check_blocks(const struct checker *c, uint64_t *n_blocks)
 {
     uint64_t block_count = 0;
     uint64_t found = 0; /* highest block + 1 */
@@ -124,17 +180,21 @@ static void check_blocks(const struct checker *c)
     for (size_t i = 0; i < bitconv_gguf_n_tensors(c->file); i++) {
         const struct bitconv_gguf_tensor *t = bitconv_gguf_tensor_at(c->file, i);
         uint64_t block = 0;
-        if (!block_of(t->name, &block) || block < found) continue;
+        if (bc_block_name(t->name, &block) == NULL || block < found) continue;
         found = block + 1;
         last = t->name;
     }
-    if (!arch_count(c, "block_count", &block_count) || bitconv_gguf_n_tensors(c->file) == 0) return;
+    if (!arch_count(c, "block_count", &block_count) || bitconv_gguf_n_tensors(c->file) == 0)
+        return false;
     if (found > block_count)
-        say(c, true, "tensor %s: key %s.block_count says %" PRIu64 " blocks", last, c->arch,
-            block_count);
+        bc_rule_say(c->report, true, "tensor %s: key %s.block_count says %" PRIu64 " blocks", last,
+                    c->arch, block_count);
     else if (found < block_count)
-        say(c, true, "key %s.block_count says %" PRIu64 " blocks, the tensors are of %" PRIu64,
-            c->arch, block_count, found);
+        bc_rule_say(c->report, true,
+                    "key %s.block_count says %" PRIu64 " blocks, the tensors are of %" PRIu64,
+                    c->arch, block_count, found);
+    *n_blocks = block_count;
+    return found == block_count;
 }
 
 static uint64_t array_count(const struct checker *c, const char *key, bool *found)
@@ -155,28 +215,38 @@ static void check_token_arrays(const struct checker *c, uint64_t n_tokens)
     for (size_t i = 0; i < sizeof parallel / sizeof parallel[0]; i++) {
         const uint64_t n = array_count(c, parallel[i], &found);
         if (found && n != n_tokens)
-            say(c, true, "key %s has %" PRIu64 " entries, tokenizer.ggml.tokens has %" PRIu64,
-                parallel[i], n, n_tokens);
+            bc_rule_say(c->report, true,
+                        "key %s has %" PRIu64 " entries, tokenizer.ggml.tokens has %" PRIu64,
+                        parallel[i], n, n_tokens);
     }
     for (size_t i = 0; i < sizeof ids / sizeof ids[0]; i++) {
         char key[KEY_BYTES];
         uint64_t id = 0;
         snprintf(key, sizeof key, "tokenizer.ggml.%s", ids[i]);
         if (bitconv_gguf_value_u64(bitconv_gguf_find_key(c->file, key), &id) && id >= n_tokens)
-            say(c, true, "key %s is %" PRIu64 ", the vocabulary has %" PRIu64 " tokens", key, id,
-                n_tokens);
+            bc_rule_say(c->report, true,
+                        "key %s is %" PRIu64 ", the vocabulary has %" PRIu64 " tokens", key, id,
+                        n_tokens);
     }
 }
 
 static bool has_no_vocabulary(const struct checker *c)
 {
-    const char *text = NULL;
-    size_t len = 0;
-    if (!bitconv_gguf_value_string(bitconv_gguf_find_key(c->file, "tokenizer.ggml.model"), &text,
-                                   &len))
-        return false;
-    return (len == 8 && memcmp(text, "no_vocab", 8) == 0) ||
-           (len == 4 && memcmp(text, "none", 4) == 0);
+    const struct bitconv_gguf_value *model = bitconv_gguf_find_key(c->file, "tokenizer.ggml.model");
+    return is_text(model, "no_vocab") || is_text(model, "none");
+}
+
+/* A byte-level BPE is nothing without its merges (llama.cpp #9692). */
+static void check_merges(const struct checker *c)
+{
+    const struct bitconv_gguf_value *model = bitconv_gguf_find_key(c->file, "tokenizer.ggml.model");
+    bool found = false;
+    const uint64_t n = array_count(c, "tokenizer.ggml.merges", &found);
+    if (model == NULL)
+        bc_rule_say(c->report, true, "key tokenizer.ggml.model is missing, readers demand it");
+    else if (is_text(model, "gpt2") && n == 0)
+        bc_rule_say(c->report, true, "key tokenizer.ggml.merges is %s, the model gpt2 needs them",
+                    found ? "empty" : "missing");
 }
 
 /* The rows of the embedding are the authority for the size of the vocabulary. */
@@ -187,24 +257,27 @@ static void check_vocabulary(const struct checker *c)
     bool found = false;
     const uint64_t n_tokens = array_count(c, "tokenizer.ggml.tokens", &found);
     if (embd != NULL && arch_count(c, "embedding_length", &n) && n != embd->ne[0])
-        say(c, true,
-            "tensor token_embd.weight: rows of %" PRIu64 ", key %s.embedding_length says %" PRIu64,
-            embd->ne[0], c->arch, n);
+        bc_rule_say(c->report, true,
+                    "tensor token_embd.weight: rows of %" PRIu64
+                    ", key %s.embedding_length says %" PRIu64,
+                    embd->ne[0], c->arch, n);
     if (embd != NULL && arch_count(c, "vocab_size", &n) && n != embd->ne[1])
-        say(c, true, "tensor token_embd.weight: %" PRIu64 " rows, key %s.vocab_size says %" PRIu64,
-            embd->ne[1], c->arch, n);
+        bc_rule_say(c->report, true,
+                    "tensor token_embd.weight: %" PRIu64 " rows, key %s.vocab_size says %" PRIu64,
+                    embd->ne[1], c->arch, n);
     if (has_no_vocabulary(c)) return;
     if (!found) {
         if (c->arch[0] != '\0')
-            say(c, true, "key tokenizer.ggml.tokens is missing, readers demand it");
+            bc_rule_say(c->report, true, "key tokenizer.ggml.tokens is missing, readers demand it");
         return;
     }
     if (embd != NULL && n_tokens != embd->ne[1])
-        say(c, true,
-            "tensor token_embd.weight: %" PRIu64 " rows, tokenizer.ggml.tokens has %" PRIu64
-            " entries",
-            embd->ne[1], n_tokens);
+        bc_rule_say(c->report, true,
+                    "tensor token_embd.weight: %" PRIu64 " rows, tokenizer.ggml.tokens has %" PRIu64
+                    " entries",
+                    embd->ne[1], n_tokens);
     check_token_arrays(c, n_tokens);
+    check_merges(c);
 }
 
 /* What general.file_type promises. Ids 38 to 42 mean one thing in bitnet.cpp and another in
@@ -247,14 +320,16 @@ static void check_file_type(const struct checker *c)
         const struct file_type *row = &file_types[i];
         if (row->id != id) continue;
         if (count_types(c, row, &n_matrices) > 0 || n_matrices == 0) continue;
-        say(c, true, "general.file_type %" PRIu64 " says %s%s%s%s, 0 tensors are %s", id,
-            row->types[0], row->types[1] != NULL ? " (in mainline " : "",
-            row->types[1] != NULL ? row->types[1] : "", row->types[1] != NULL ? ")" : "",
-            row->types[0]);
+        bc_rule_say(c->report, true,
+                    "general.file_type %" PRIu64 " says %s%s%s%s, 0 tensors are %s", id,
+                    row->types[0], row->types[1] != NULL ? " (in mainline " : "",
+                    row->types[1] != NULL ? row->types[1] : "", row->types[1] != NULL ? ")" : "",
+                    row->types[0]);
         return;
     }
     if (id != 40 && holds_packs(c))
-        say(c, true, "general.file_type is %" PRIu64 ", the file holds I2_S tensors (40)", id);
+        bc_rule_say(c->report, true,
+                    "general.file_type is %" PRIu64 ", the file holds I2_S tensors (40)", id);
 }
 
 /* Another converter keeps the scale in a tensor of its own, to be divided by: never applied
@@ -265,7 +340,8 @@ static void check_companions(const struct checker *c)
         const char *name = bitconv_gguf_tensor_at(c->file, i)->name;
         const size_t len = strlen(name);
         if (len > 6 && strcmp(name + len - 6, "_scale") == 0) {
-            say(c, false,
+            bc_rule_say(
+                c->report, false,
                 "tensor %s: a companion scale, as other converters write it; it is not applied",
                 name);
             return;
@@ -280,7 +356,12 @@ void bc_check_model_metadata(const struct bitconv_gguf *file, const struct bc_ru
     check_file_type(&c);
     check_companions(&c);
     if (!bc_gguf_is_model(file)) return;
-    check_required(&c);
-    check_blocks(&c);
+    const struct known_arch *known = find_arch(&c);
+    uint64_t n_blocks = 0;
+    if (known != NULL) check_required(&c, known->epsilon);
+    if (check_blocks(&c, &n_blocks) && known != NULL)
+        bc_check_model_tensors(file, c.arch, n_blocks, report);
+    check_values(&c);
     check_vocabulary(&c);
+    if (known != NULL) bc_check_model_shapes(file, c.arch, report);
 }

@@ -222,7 +222,18 @@ static void compare_wanted(struct bc_verifier *v, struct bitconv_proof *proof,
     }
 }
 
-/* Keys of the file that the checkpoint does not give: other writers have keys of their own. */
+/* ARCH.*: what readers compute with. */
+static bool is_of_graph(const struct bitconv_gguf *file, const char *name)
+{
+    const char *arch = NULL;
+    size_t len = 0;
+    return bitconv_gguf_value_string(bitconv_gguf_find_key(file, "general.architecture"), &arch,
+                                     &len) &&
+           len > 0 && strncmp(name, arch, len) == 0 && name[len] == '.';
+}
+
+/* Keys of the file that the checkpoint does not give. Other writers have keys of their own, but what
+ * they say of the graph is the checkpoint's to say, whoever wrote it. */
 static void find_strays(struct bc_verifier *v, struct bitconv_proof *proof,
                         const struct bitconv_gguf *wanted)
 {
@@ -233,13 +244,13 @@ static void find_strays(struct bc_verifier *v, struct bitconv_proof *proof,
             continue;
         struct bc_buf masked = {0};
         bc_utf8_mask(&masked, name, strlen(name), 0);
-        if (v->ours)
+        if (v->ours || is_of_graph(v->container.gguf, name))
             bc_problem(v, proof, BC_NO_TENSOR,
                        "key %s: in the file, but the checkpoint does not give it",
                        bc_buf_str(&masked));
         else
-            bc_say(v->sink, BITCONV_NOTE, "key %s: the checkpoint does not give it",
-                   bc_buf_str(&masked));
+            bc_say(v->sink, starts_with(name, "tokenizer.") ? BITCONV_WARNING : BITCONV_NOTE,
+                   "key %s: the checkpoint does not give it", bc_buf_str(&masked));
         bc_buf_release(&masked);
     }
 }

@@ -13,9 +13,12 @@ done
 prints "dialect bitnet"
 prints "relu2"
 prints "blk.1.ffn_up.weight"
-# The path in the first line is as long as it is.
-python3 -c 'import sys; sys.exit(any(len(l.rstrip("\n")) > 80 for l in list(open(sys.argv[1], encoding="utf-8"))[1:]))' \
-    "$scratch/out" || fail "wider than 80 columns"
+# fits LINES: no line is wider than 80 columns, the first LINES (a path) apart.
+fits() {
+    python3 -c 'import sys; sys.exit(any(len(l.rstrip("\n")) > 80 for l in list(open(sys.argv[1], encoding="utf-8"))[int(sys.argv[2]):]))' \
+        "$scratch/out" "$1" || fail "wider than 80 columns"
+}
+fits 1
 ! LC_ALL=C grep -q $'\x1b' "$scratch/out" || fail "colour without a terminal"
 [ ! -s "$scratch/err" ] || fail "stderr is not empty"
 
@@ -25,6 +28,15 @@ expect 0 inspect "$model" --tensors
 expect 0 inspect "$model" --metadata
 ! grep -q blk.0.attn_q "$scratch/out" || fail "--metadata shows tensors"
 prints "tokenizer.ggml.tokens"
+[ -n "$(head -n 1 "$scratch/out")" ] || fail "the first line is empty"
+
+# Long texts are cut, but for --all; scales of any magnitude keep the columns.
+name=$(printf 'long %.0s' {1..100})
+"$BITCONV_BIN" convert "$models/qwen3-embed" --outtype i2_s --outfile "$scratch/a/long.gguf" --name "$name" >/dev/null 2>&1
+expect 0 inspect "$scratch/a/long.gguf" --stats
+fits 1
+expect 0 inspect "$scratch/a/long.gguf" --all
+prints "$name"
 
 # The same content elsewhere is the same text.
 cp "$model" "$scratch/b/other.gguf"
@@ -37,6 +49,7 @@ cmp -s "$scratch/out" "$scratch/first" || fail "--diffable differs"
 # Values.
 expect 0 inspect "$model" --tensor blk.0.attn_q.weight --head 5
 prints "5 of 16384 values"
+fits 0
 expect 2 inspect "$model" --tensor nothing
 one_line
 expect 2 inspect "$model" --head 5

@@ -47,6 +47,18 @@ expect 2 verify "$model" "$model"
 expect 2 verify "$model" --quant sometimes --source "$models/bitnet"
 one_line
 
+# Another writer may have keys of its own, but not on what is computed.
+stray=bitnet-b1.58.rope.scaling.type=str:yarn
+"$BITCONV_BIN" convert "$models/bitnet" --outtype i2_s --plain --meta "$stray" --outfile "$scratch/stray.gguf" >/dev/null 2>&1
+expect 1 verify "$scratch/stray.gguf" --source "$models/bitnet"
+one_line
+says "key bitnet-b1.58.rope.scaling.type"
+expect 0 verify "$scratch/stray.gguf" --source "$models/bitnet" --meta "$stray"
+"$BITCONV_BIN" convert "$models/bitnet" --outtype i2_s --plain --meta tokenizer.ggml.odd=u32:1 --meta x.y=u32:1 --force --outfile "$scratch/stray.gguf" >/dev/null 2>&1
+expect 0 verify "$scratch/stray.gguf" --source "$models/bitnet"
+prints "key tokenizer.ggml.odd: the checkpoint does not give it"
+! grep -q "x.y" "$scratch/out" || fail "a key of no reader is shown without --verbose"
+
 # Manifests.
 expect 0 verify "$model" --manifest "$scratch/manifest.json"
 python3 -m json.tool "$scratch/manifest.json" >/dev/null || fail "the manifest is no JSON"
@@ -54,7 +66,19 @@ cp "$model" "$scratch/renamed.gguf"
 expect 0 verify "$scratch/renamed.gguf" --against "$scratch/manifest.json"
 expect 2 verify "$model" --manifest "$scratch/manifest.json"
 says "--force"
+[ ! -s "$scratch/out" ] || fail "a path that cannot be written is refused after the proofs"
 expect 0 verify "$model" --manifest "$scratch/manifest.json" --force
+# --force is for manifests: no other file is lost to it, least of all the verified one.
+cp -r "$models/bitnet" "$scratch/checkpoint"
+ln -s model.gguf "$scratch/link"
+for victim in model.gguf link checkpoint/config.json checkpoint/model.safetensors; do
+    cp "$scratch/$victim" "$scratch/before"
+    expect 2 verify "$model" --source "$scratch/checkpoint" --manifest "$scratch/$victim" --force
+    one_line
+    cmp -s "$scratch/before" "$scratch/$victim" || fail "--manifest has overwritten $victim"
+done
+: >"$scratch/empty.json"
+expect 0 verify "$model" --manifest "$scratch/empty.json" --force
 printf '\xff' | dd of="$scratch/renamed.gguf" bs=1 seek=100000 conv=notrunc status=none
 expect 1 verify "$scratch/renamed.gguf" --against "$scratch/manifest.json"
 one_line

@@ -230,6 +230,12 @@ static void model(struct gguf_builder *b, const char *without, uint32_t vocabula
                   {"llama.block_count", 1},
                   {"llama.feed_forward_length", 128},
                   {"llama.attention.head_count", 2}};
+    static const char *const merges[] = {"a b"};
+    static const char *const norms[] = {"blk.0.attn_norm.weight", "output_norm.weight"};
+    static const char *const matrices[] = {"blk.0.attn_q.weight", "blk.0.attn_k.weight",
+                                           "blk.0.attn_v.weight", "blk.0.attn_output.weight",
+                                           "blk.0.ffn_up.weight"};
+    static const uint64_t square[] = {128, 128};
     struct bc_buf data = {0};
     uint8_t eps[4];
     gguf_builder_string(b, "general.architecture", "llama");
@@ -244,9 +250,14 @@ static void model(struct gguf_builder *b, const char *without, uint32_t vocabula
     if (strcmp(without, "tokenizer.ggml.tokens") != 0)
         gguf_builder_strings(b, "tokenizer.ggml.tokens", tokens, 3);
     gguf_builder_numbers(b, "tokenizer.ggml.token_type", 5, types, 3);
+    gguf_builder_strings(b, "tokenizer.ggml.merges", merges, 1);
     gguf_builder_tensor(b, "token_embd.weight", F16, 2, (const uint64_t[]){128, 3}, 768);
-    i2_s_bytes(&data, 256, 0x18, 1.0f);
-    gguf_builder_data(b, weight, I2_S, 2, shape, data.data, data.size);
+    i2_s_bytes(&data, (uint64_t)128 * 128, 0x18, 1.0f);
+    gguf_builder_data(b, weight, I2_S, 2, square, data.data, data.size);
+    for (size_t i = 0; i < sizeof matrices / sizeof matrices[0]; i++)
+        gguf_builder_data(b, matrices[i], I2_S, 2, square, data.data, data.size);
+    for (size_t i = 0; i < sizeof norms / sizeof norms[0]; i++)
+        gguf_builder_tensor(b, norms[i], F32, 1, square, 512);
     bc_buf_release(&data);
 }
 

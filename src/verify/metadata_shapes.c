@@ -1,0 +1,286 @@
+/* SPDX-License-Identifier: MIT
+ * The architecture's numbers against the tensors (key names: ggml docs/gguf.md; shapes: the graphs
+ * of forward.md). */
+#include "verify/metadata_shapes.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/bytes.h"
+#include "base/map.h"
+
+/* Hostile files may lack a tensor in each of many blocks: the first ones say enough. */
+enum { MAX_MISSING = 16 };
+
+/* Longer ones than the format allows (64 bytes) are none of a block's. */
+enum { MAX_SUFFIX = 64, BLOCK_NAME_BYTES = MAX_SUFFIX + 32 };
+
+/* The numbers that shapes follow from; 0 where the file does not say. */
+enum number { NONE, EMBD, FFN, EXPERT_FFN, EXPERTS, KEY, VALUE, Q_ROWS, K_ROWS, V_ROWS, O_COLUMNS };
+enum { N_NUMBERS = O_COLUMNS + 1 };
+
+static const char *const meanings[N_NUMBERS] = {
+    [EMBD] = "embedding_length",
+    [FFN] = "feed_forward_length",
+    [EXPERT_FFN] = "expert_feed_forward_length (or feed_forward_length)",
+    [EXPERTS] = "expert_count",
+    [KEY] = "attention.key_length",
+    [VALUE] = "attention.value_length",
+    [Q_ROWS] = "attention.head_count times key_length",
+    [K_ROWS] = "attention.head_count_kv times key_length",
+    [V_ROWS] = "attention.head_count_kv times value_length",
+    [O_COLUMNS] = "attention.head_count times value_length",
+};
+
+/* ne[0] = columns, ne[1] = rows, ne[2] = experts. */
+struct shape_rule {
+    const char *suffix;
+    enum number ne[3];
+};
+
+static const struct shape_rule block_rules[] = {
+    {"attn_norm.weight", {EMBD}},
+    {"attn_q.weight", {EMBD, Q_ROWS}},
+    {"attn_k.weight", {EMBD, K_ROWS}},
+    {"attn_v.weight", {EMBD, V_ROWS}},
+    {"attn_output.weight", {O_COLUMNS, EMBD}},
+    {"attn_q_norm.weight", {KEY}},
+    {"attn_k_norm.weight", {KEY}},
+    {"attn_sub_norm.weight", {O_COLUMNS}},
+    {"post_attention_norm.weight", {EMBD}},
+    {"ffn_norm.weight", {EMBD}},
+    {"ffn_gate.weight", {EMBD, FFN}},
+    {"ffn_up.weight", {EMBD, FFN}},
+    {"ffn_down.weight", {FFN, EMBD}},
+    {"ffn_sub_norm.weight", {FFN}},
+    {"post_ffw_norm.weight", {EMBD}},
+    {"ffn_gate_inp.weight", {EMBD, EXPERTS}},
+    {"ffn_gate_exps.weight", {EMBD, EXPERT_FFN, EXPERTS}},
+    {"ffn_up_exps.weight", {EMBD, EXPERT_FFN, EXPERTS}},
+    {"ffn_down_exps.weight", {EXPERT_FFN, EMBD, EXPERTS}},
+};
+
+static const struct shape_rule model_rules[] = {
+    {"output_norm.weight", {EMBD}},
+    {"output.weight", {EMBD}},
+};
+
+struct checker {
+    const struct bitconv_gguf *file;
+    const char *arch;
+    const struct bc_rule_report *report;
+};
+
+static bool is_arch(const struct checker *c, const char *name)
+{
+    return strcmp(c->arch, name) == 0;
+}
+
+/* A number of the architecture, for one block where it is an array; 0 when not stated. */
+static uint64_t stated(const struct checker *c, const char *suffix, uint64_t block)
+{
+    const struct bitconv_gguf_value *v = bc_arch_key(c->file, c->arch, suffix);
+    struct bitconv_gguf_value element;
+    uint64_t n = 0;
+    if (v != NULL && v->type == BITCONV_GGUF_ARRAY)
+        v = bitconv_gguf_array_at(v, block, &element) ? &element : NULL;
+    return bitconv_gguf_value_u64(v, &n) ? n : 0;
+}
+
+static uint64_t either(uint64_t first, uint64_t otherwise)
+{
+    return first != 0 ? first : otherwise;
+}
+
+/* Products of what the file states; one that overflows is no size of a tensor, and is left out. */
+static uint64_t times(uint64_t a, uint64_t b)
+{
+    uint64_t product = 0;
+    return bc_mul_u64(a, b, &product) ? product : 0;
+}
+
+static void read_numbers(const struct checker *c, uint64_t block, uint64_t out[N_NUMBERS])
+{
+    const uint64_t heads = stated(c, "attention.head_count", block);
+    const uint64_t kv_heads = either(stated(c, "attention.head_count_kv", block), heads);
+    memset(out, 0, N_NUMBERS * sizeof *out);
+    out[EMBD] = stated(c, "embedding_length", block);
+    out[FFN] = stated(c, "feed_forward_length", block);
+    out[EXPERT_FFN] = either(stated(c, "expert_feed_forward_length", block), out[FFN]);
+    out[EXPERTS] = stated(c, "expert_count", block);
+    const uint64_t head_size = heads != 0 ? out[EMBD] / heads : 0;
+    out[KEY] = either(stated(c, "attention.key_length", block), head_size);
+    out[VALUE] = either(stated(c, "attention.value_length", block), head_size);
+    out[Q_ROWS] = times(heads, out[KEY]);
+    out[K_ROWS] = times(kv_heads, out[KEY]);
+    out[V_ROWS] = times(kv_heads, out[VALUE]);
+    out[O_COLUMNS] = times(heads, out[VALUE]);
+}
+
+/* Containers of their own format (T5, BITCOS) are bytes in one dimension; the pack's header holds
+ * the shape. */
+static bool is_payload(const struct bitconv_gguf_tensor *t)
+{
+    return t->n_dims == 1 && strcmp(t->type_name, "I8") == 0;
+}
+
+static void check_rule(const struct checker *c, const struct bitconv_gguf_tensor *t,
+                       const struct shape_rule *rule, const uint64_t numbers[N_NUMBERS])
+{
+    static const char *const axes[] = {"columns", "rows", "slices"};
+    for (size_t d = 0; d < 3; d++) {
+        const uint64_t wanted = numbers[rule->ne[d]];
+        if (rule->ne[d] == NONE || wanted == 0 || t->ne[d] == wanted) continue;
+        bc_rule_say(c->report, true, "tensor %s: %" PRIu64 " %s, %s.%s gives %" PRIu64, t->name,
+                    t->ne[d], axes[d], c->arch, meanings[rule->ne[d]], wanted);
+        return;
+    }
+}
+
+static const struct shape_rule *find_rule(const struct shape_rule *rules, size_t n,
+                                          const char *suffix)
+{
+    for (size_t i = 0; i < n; i++)
+        if (strcmp(rules[i].suffix, suffix) == 0) return &rules[i];
+    return NULL;
+}
+
+/* phi3 keeps gate and up in one tensor of that name. */
+static bool is_fused(const struct checker *c, const char *suffix)
+{
+    return is_arch(c, "phi3") && strcmp(suffix, "ffn_up.weight") == 0;
+}
+
+static void check_shapes(const struct checker *c)
+{
+    uint64_t numbers[N_NUMBERS];
+    uint64_t of_block = 0;
+    read_numbers(c, 0, numbers);
+    for (size_t i = 0; i < bitconv_gguf_n_tensors(c->file); i++) {
+        const struct bitconv_gguf_tensor *t = bitconv_gguf_tensor_at(c->file, i);
+        const struct shape_rule *rule;
+        uint64_t block = 0;
+        const char *suffix = bc_block_name(t->name, &block);
+        if (is_payload(t)) continue;
+        if (suffix == NULL) {
+            rule = find_rule(model_rules, sizeof model_rules / sizeof model_rules[0], t->name);
+        } else {
+            rule = find_rule(block_rules, sizeof block_rules / sizeof block_rules[0], suffix);
+            if (is_fused(c, suffix)) rule = NULL;
+            if (block != of_block) read_numbers(c, block, numbers);
+            of_block = block;
+        }
+        if (rule != NULL) check_rule(c, t, rule, numbers);
+    }
+}
+
+/* Divisors and sizes that no reader can work with, whatever the tensors. */
+static void check_heads(const struct checker *c)
+{
+    static const char *const not_zero[] = {"context_length",          "embedding_length",
+                                           "feed_forward_length",     "attention.head_count",
+                                           "attention.head_count_kv", "attention.key_length",
+                                           "attention.value_length"};
+    uint64_t numbers[N_NUMBERS];
+    uint64_t zero = 1;
+    for (size_t i = 0; i < sizeof not_zero / sizeof not_zero[0]; i++)
+        if (bitconv_gguf_value_u64(bc_arch_key(c->file, c->arch, not_zero[i]), &zero) && zero == 0)
+            bc_rule_say(c->report, true, "key %s.%s is 0", c->arch, not_zero[i]);
+    const uint64_t heads = stated(c, "attention.head_count", 0);
+    const uint64_t kv_heads = stated(c, "attention.head_count_kv", 0);
+    if (kv_heads != 0 && heads % kv_heads != 0)
+        bc_rule_say(c->report, true,
+                    "key %s.attention.head_count_kv: %" PRIu64
+                    " does not divide attention.head_count, %" PRIu64,
+                    c->arch, kv_heads, heads);
+    read_numbers(c, 0, numbers);
+    const uint64_t rotated = stated(c, "rope.dimension_count", 0);
+    if (rotated % 2 != 0 || (numbers[KEY] != 0 && rotated > numbers[KEY]))
+        bc_rule_say(c->report, true,
+                    "key %s.rope.dimension_count: %" PRIu64
+                    " is not an even number up to the head size, %" PRIu64,
+                    c->arch, rotated, numbers[KEY]);
+}
+
+void bc_check_model_shapes(const struct bitconv_gguf *file, const char *arch,
+                           const struct bc_rule_report *report)
+{
+    const struct checker c = {file, arch, report};
+    check_heads(&c);
+    check_shapes(&c);
+}
+
+static bool has(const struct checker *c, const char *suffix, uint64_t block)
+{
+    char name[BLOCK_NAME_BYTES];
+    if (suffix == NULL) return false;
+    snprintf(name, sizeof name, "blk.%" PRIu64 ".%s", block, suffix);
+    return bitconv_gguf_find_tensor(c->file, name) != NULL;
+}
+
+static void check_required_of_model(const struct checker *c)
+{
+    const char *last_norm = is_arch(c, "bert") ? "token_embd_norm.weight" : "output_norm.weight";
+    const char *const of_model[] = {"token_embd.weight", last_norm};
+    for (size_t i = 0; i < sizeof of_model / sizeof of_model[0]; i++)
+        if (bitconv_gguf_find_tensor(c->file, of_model[i]) == NULL)
+            bc_rule_say(c->report, true, "%s is missing, readers of %s demand it", of_model[i],
+                        c->arch);
+}
+
+/* What all the known architectures have; of two names either will do. */
+static void check_required_in_blocks(const struct checker *c)
+{
+    static const char *const of_block[][2] = {
+        {"attn_norm.weight", "attn_output_norm.weight"},
+        {"attn_q.weight", "attn_qkv.weight"},
+        {"attn_k.weight", "attn_qkv.weight"},
+        {"attn_v.weight", "attn_qkv.weight"},
+        {"attn_output.weight", NULL},
+        {"ffn_up.weight", "ffn_up_exps.weight"},
+        {"ffn_down.weight", "ffn_down_exps.weight"},
+    };
+    static const char *const sub_norms[] = {"attn_sub_norm.weight", "ffn_sub_norm.weight"};
+    for (size_t i = 0; i < sizeof of_block / sizeof of_block[0]; i++)
+        if (!has(c, of_block[i][0], 0) && !has(c, of_block[i][1], 0))
+            bc_rule_say(c->report, true, "blk.0.%s is missing, readers of %s demand it",
+                        of_block[i][0], c->arch);
+    for (size_t i = 0; i < 2 && strncmp(c->arch, "bitnet", 6) == 0; i++)
+        if (!has(c, sub_norms[i], 0))
+            bc_rule_say(c->report, true, "blk.0.%s is missing, readers of %s demand it",
+                        sub_norms[i], c->arch);
+}
+
+/* One of each kind of block tensor, first by file order, and whether blocks lack it. Names are
+ * unique and blocks at most as many as tensors, so that each miss is found in one pass. How many
+ * are missing. */
+static size_t check_uniform(const struct checker *c, uint64_t n_blocks)
+{
+    struct bc_map seen = {0};
+    size_t n_said = 0;
+    for (size_t i = 0; i < bitconv_gguf_n_tensors(c->file) && n_said < MAX_MISSING; i++) {
+        const struct bitconv_gguf_tensor *t = bitconv_gguf_tensor_at(c->file, i);
+        uint64_t block = 0;
+        const char *suffix = bc_block_name(t->name, &block);
+        if (suffix == NULL || strlen(suffix) > MAX_SUFFIX) continue;
+        if (bc_map_put(&seen, suffix, strlen(suffix), i, NULL) != BC_MAP_NEW) continue;
+        for (uint64_t b = 0; b < n_blocks && n_said < MAX_MISSING; b++) {
+            if (has(c, suffix, b)) continue;
+            n_said++;
+            bc_rule_say(c->report, true, "blk.%" PRIu64 ".%s is missing, %s is there", b, suffix,
+                        t->name);
+        }
+    }
+    bc_map_release(&seen);
+    return n_said;
+}
+
+void bc_check_model_tensors(const struct bitconv_gguf *file, const char *arch, uint64_t n_blocks,
+                            const struct bc_rule_report *report)
+{
+    const struct checker c = {file, arch, report};
+    if (bitconv_gguf_n_tensors(file) == 0) return; /* a vocabulary alone */
+    check_required_of_model(&c);
+    if (check_uniform(&c, n_blocks) == 0 && n_blocks > 0) check_required_in_blocks(&c);
+}
