@@ -8,6 +8,10 @@
 static const struct bc_format *const rows[] = {
     &bc_format_i2_s,
     &bc_format_i2_s_64,
+    &bc_format_bitcos,
+    &bc_format_t5,
+    &bc_format_tl1,
+    &bc_format_tl2,
 };
 #define N_ROWS (sizeof rows / sizeof rows[0])
 
@@ -22,7 +26,7 @@ const struct bc_format *bc_format_find(const char *name)
 const struct bc_format *bc_format_by_type(uint32_t type_id)
 {
     for (size_t i = 0; i < N_ROWS; i++) {
-        if (rows[i]->type_id == type_id) return rows[i];
+        if (rows[i]->type_id == type_id && rows[i]->open_payload == NULL) return rows[i];
     }
     return NULL;
 }

@@ -45,7 +45,7 @@ static uint64_t min_u64(uint64_t a, uint64_t b)
 /* A run of n trits as a tensor of its own. */
 static struct bc_pack_shape run_shape(uint64_t n)
 {
-    const struct bc_pack_shape shape = {n, 1, 1, n, {0, 0, 0}};
+    const struct bc_pack_shape shape = {.cols = n, .rows = 1, .slices = 1, .n = n};
     return shape;
 }
 
@@ -68,7 +68,7 @@ static const struct bc_format *pack_of(const struct bitconv_gguf_tensor *tensor,
     const struct bc_format *fallback = NULL;
     const struct bc_format *f;
     for (size_t i = 0; (f = bc_format_at(i)) != NULL; i++) {
-        if (strcmp(f->type_name, tensor->type_name) != 0) continue;
+        if (f->open_payload != NULL || strcmp(f->type_name, tensor->type_name) != 0) continue;
         if (fallback == NULL) fallback = f;
         if (entry != NULL && strlen(f->name) == entry->pack_len &&
             memcmp(f->name, entry->pack, entry->pack_len) == 0)

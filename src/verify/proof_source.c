@@ -39,8 +39,10 @@ static bool is_misfit(const struct bc_verifier *v, const struct bc_weight *w)
 {
     const struct bc_format *f = bc_format_at(0);
     char why[256];
-    struct bc_pack_shape shape = {
-        w->ne[0], w->n_dims > 1 ? w->ne[1] : 1, 1, bc_weight_count(w), {0, 0, 0}};
+    struct bc_pack_shape shape = {.cols = w->ne[0],
+                                  .rows = w->n_dims > 1 ? w->ne[1] : 1,
+                                  .slices = 1,
+                                  .n = bc_weight_count(w)};
     for (size_t i = 0; i < v->result->n_tensors; i++)
         if (v->tensors[i].packed.format != NULL) f = v->tensors[i].packed.format;
     if (w->n_dims > 2) shape.slices = w->ne[2];
