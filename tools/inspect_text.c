@@ -355,15 +355,17 @@ static void show_values(const struct inspect_view *view, struct bc_buf *out)
     bc_buf_puts(out, ": ");
     bc_buf_printf(out, "%s, ", t->type);
     shape_text(t, out);
-    bc_buf_printf(out, ", %" PRIu64 " of %" PRIu64 " values", values->n, t->n_elements);
-    if (t->pack != NULL) bc_buf_printf(out, ", trits times the scale %.9g", (double)values->scale);
+    bc_buf_printf(out, ", %" PRIu64 " of %" PRIu64 " values", values->n, values->n_total);
+    if (values->is_ternary)
+        bc_buf_printf(out, ", trits times the scale %.9g", (double)values->scale);
     bc_buf_putc(out, '\n');
     for (uint64_t i = 0; i < values->n; i++) {
-        const uint64_t col = t->ne[0] != 0 ? i % t->ne[0] : i;
+        const uint64_t col = values->cols != 0 ? i % values->cols : i;
         if (col == 0 || col % per_line == 0) {
             char label[64];
             if (i > 0) bc_buf_putc(out, '\n');
-            snprintf(label, sizeof label, "[%" PRIu64 ", %" PRIu64 "]", i / t->ne[0], col);
+            snprintf(label, sizeof label, "[%" PRIu64 ", %" PRIu64 "]",
+                     values->cols != 0 ? i / values->cols : 0, col);
             bc_buf_printf(out, "%-12s", label);
         }
         bc_buf_clear(&cell);

@@ -17,10 +17,14 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "base/mem.h"
+#include "bitconv/inspect.h"
 #include "formats/block_pack.h"
 #include "formats/dequant.h"
 #include "formats/q8_0.h"
+#include "io/gguf_types.h"
 #include "support/sha256.h"
+#include "support/temp_dir.h"
+#include "support/verify_run.h"
 
 static char golden[1024];
 
@@ -89,6 +93,53 @@ static void test_decoders(void **state)
     for (const struct bc_json *e = bc_json_first(types); e != NULL; e = bc_json_next(e), n++)
         check_decoder(e, &blocks, &expected);
     assert_true(n >= 27);
+    bc_buf_release(&blocks);
+    bc_buf_release(&expected);
+    bc_json_free(index);
+}
+
+/* The same blocks as the tensor of a GGUF, through inspect. */
+static void check_inspected(const char *dir, const struct bc_json *entry,
+                            const struct bc_buf *blocks, const struct bc_buf *expected)
+{
+    const char *name = bc_json_key(entry);
+    const struct bc_type *type = bc_type_by_name(name, BITCONV_DIALECT_UPSTREAM);
+    const uint64_t n = number_of(entry, "f32_count");
+    const uint64_t at = number_of(entry, "data_offset"), f32_at = number_of(entry, "f32_offset");
+    const struct bitconv_inspect_options options = {.tensor = "w", .dialect = "upstream"};
+    struct bitconv_inspection *it = NULL;
+    struct bitconv_error err = {0};
+    struct gguf_builder b = {0};
+    assert_non_null(type);
+    gguf_builder_string(&b, "general.architecture", "llama");
+    gguf_builder_data(&b, "w", type->id, 2,
+                      (const uint64_t[]){type->block, number_of(entry, "blocks")},
+                      blocks->data + at, number_of(entry, "blocks") * type->block_size);
+    char *path = gguf_builder_write(&b, dir, "t.gguf");
+    if (bitconv_inspect(path, &options, NULL, &it, &err) != BITCONV_OK) fail_msg("%s", err.text);
+    assert_int_equal(it->values->n, n);
+    for (uint64_t i = 0; i < n; i++) {
+        const double wanted = (double)bc_get_f32(expected->data + f32_at + 4 * i);
+        const double found = it->values->reals[i];
+        if (found != wanted && !(isnan(found) && isnan(wanted)))
+            fail_msg("%s: value %llu is %.9g, expected %.9g", name, (unsigned long long)i, found,
+                     wanted);
+    }
+    bitconv_inspection_free(it);
+    free(path);
+}
+
+static void test_inspected(void **state)
+{
+    (void)state;
+    struct bc_json *index = json_of("dequant/index.json");
+    struct bc_buf blocks = bytes_of("dequant", "blocks.bin");
+    struct bc_buf expected = bytes_of("dequant", "expected.f32");
+    const struct bc_json *types = bc_json_get(index, "types");
+    char *dir = temp_dir_new();
+    for (const struct bc_json *e = bc_json_first(types); e != NULL; e = bc_json_next(e))
+        check_inspected(dir, e, &blocks, &expected);
+    temp_dir_remove(dir);
     bc_buf_release(&blocks);
     bc_buf_release(&expected);
     bc_json_free(index);
@@ -278,6 +329,7 @@ int main(void)
     }
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_decoders),
+        cmocka_unit_test(test_inspected),
         cmocka_unit_test(test_stock_packs),
         cmocka_unit_test(test_tq1_0_tables),
     };
