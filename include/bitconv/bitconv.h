@@ -22,6 +22,7 @@
 #include "bitconv/inspect.h"
 #include "bitconv/safetensors.h"
 #include "bitconv/status.h"
+#include "bitconv/support.h"
 #include "bitconv/tensor.h"
 #include "bitconv/verify.h"
 
