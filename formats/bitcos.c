@@ -214,6 +214,7 @@ const struct bc_format bc_format_bitcos = {
     .trit_bytes = size, /* the scales stand before the trits: nothing is behind them */
     .trit_at = bc_bitcos_trit_at,
     .run = SUPERBLOCK,
+    .magic = "BTCS",
     .open_payload = open_payload,
     .check_payload = check_payload,
     .trits_at = bc_bitcos_trits_at,

@@ -85,6 +85,8 @@ struct bc_format {
      * unpack also takes any range that starts at one. (granule is 0: such runs are no tensors of
      * their own, and cannot be packed side by side.) */
     uint64_t run;
+    /* The four bytes that a payload begins with, NUL-terminated. */
+    const char *magic;
     /* Reads the header: false, with the reason in why, when the bytes cannot be a payload of this
      * pack, or `size` is not the size that follows from its header, or its dimensions are not those
      * of `expected` (NULL: any). Fills *shape, n_dims and n_nonzero included; with it nothing else
@@ -106,5 +108,10 @@ const struct bc_format *bc_format_find(const char *name); /* NULL: unknown */
 /* The default layout of that GGUF type in dialect bitnet; payload packs are not found by type. */
 const struct bc_format *bc_format_by_type(uint32_t type_id);
 const struct bc_format *bc_format_at(size_t index); /* NULL behind the last */
+
+/* Can the pack hold a tensor of that shape? Tiled packs: chooses shape->tile first, from `config`
+ * (NULL: no file) or their own rules. False with the reason in why. */
+bool bc_format_fit(const struct bc_format *format, const struct bc_tilings *config,
+                   struct bc_pack_shape *shape, char *why, size_t why_size);
 
 #endif

@@ -131,6 +131,7 @@ const struct bc_format bc_format_t5 = {
     .trit_bytes = size, /* the scales stand before the trits: nothing is behind them */
     .trit_at = bc_t5_trit_at,
     .run = TRITS_PER_BYTE,
+    .magic = "BTT5",
     .open_payload = open_payload,
     .check_payload = check_payload,
 };

@@ -20,7 +20,7 @@ struct filler {
 
 /* A pack that can start and stop at its granule is its granules one after the other, with what
  * belongs to the whole tensor behind them. So a piece is packed as if it were a tensor of its own,
- * and only the last one keeps what is behind. */
+ * and only the last one keeps what is behind. Of other packs a piece has the trits only. */
 static enum bitconv_status fill_packed(const struct filler *f)
 {
     struct bc_piece *p = f->p;
@@ -31,9 +31,10 @@ static enum bitconv_status fill_packed(const struct filler *f)
     BC_TRY(bc_weight_trits_at(f->model, t->weight, &t->decision, &f->setup->weights, f->k, p->first,
                               p->n, trits, &p->loss, &p->err));
     f->k->count_trits(trits, p->n, p->counts);
+    p->trits = trits;
+    if (bc_plan_is_whole(t)) return BITCONV_OK;
     pack->pack(f->k, &shape, trits, 0, p->n, p->slot);
     pack->put_scales(&shape, t->decision.scales, 1, p->slot);
-    p->trits = trits;
     p->data = p->slot;
     p->size = (size_t)(p->ends ? pack->size(&shape) : pack->trit_bytes(&shape));
     return BITCONV_OK;

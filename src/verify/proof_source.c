@@ -13,14 +13,18 @@ static void check_shape(struct bc_verifier *v, struct bitconv_proof *proof,
                         const struct bc_weight *w, size_t index, bool *ok)
 {
     const struct bitconv_gguf_tensor *t = bitconv_gguf_tensor_at(v->container.gguf, index);
+    const struct bc_packed *packed = &v->tensors[index].packed;
+    /* A payload has a shape of its own; in the file it is so many bytes. */
+    const uint32_t n_dims = packed->format != NULL ? packed->n_dims : t->n_dims;
+    const uint64_t *ne = packed->format != NULL ? packed->ne : t->ne;
     struct bc_buf found = {0};
     struct bc_buf wanted = {0};
-    *ok = t->n_dims == w->n_dims;
+    *ok = n_dims == w->n_dims;
     for (uint32_t d = 0; d < w->n_dims && *ok; d++)
-        *ok = t->ne[d] == w->ne[d];
+        *ok = ne[d] == w->ne[d];
     if (*ok) return;
-    for (uint32_t d = 0; d < t->n_dims; d++)
-        bc_buf_printf(&found, "%s%" PRIu64, d > 0 ? " x " : "", t->ne[d]);
+    for (uint32_t d = 0; d < n_dims; d++)
+        bc_buf_printf(&found, "%s%" PRIu64, d > 0 ? " x " : "", ne[d]);
     for (uint32_t d = 0; d < w->n_dims; d++)
         bc_buf_printf(&wanted, "%s%" PRIu64, d > 0 ? " x " : "", w->ne[d]);
     bc_problem(v, proof, index, "%s: shape %s, the checkpoint gives %s", w->name,
@@ -47,7 +51,8 @@ static bool is_misfit(const struct bc_verifier *v, const struct bc_weight *w)
         if (v->tensors[i].packed.format != NULL) f = v->tensors[i].packed.format;
     if (w->n_dims > 2) shape.slices = w->ne[2];
     /* Stacks whose scales differ have no room for them in a pack with one. */
-    return !f->check(&shape, why, sizeof why) || (w->n_sources > 1 && f->max_scales == 1);
+    return !bc_format_fit(f, &v->stated.config, &shape, why, sizeof why) ||
+           (w->n_sources > 1 && f->max_scales == 1);
 }
 
 static void check_type(struct bc_verifier *v, struct bitconv_proof *proof,

@@ -14,4 +14,4 @@ cases = sorted(glob.glob(os.path.join(shared, "golden", "*", "")))
 if not os.path.exists(tool) or not cases:
     print("skipped: no golden data at", shared or "(BITCONV_SHARED is not set)")
     sys.exit(77)
-sys.exit(subprocess.run([sys.executable, tool, sys.argv[1], *cases, "--outtype", "f32,f16,i2_s"]).returncode)
+sys.exit(subprocess.run([sys.executable, tool, sys.argv[1], *cases, "--outtype", "f32,f16,i2_s,tl1,tl2"]).returncode)
