@@ -22,6 +22,7 @@ struct command {
 
 extern const struct command command_archs;
 extern const struct command command_convert;
+extern const struct command command_diff;
 extern const struct command command_formats;
 extern const struct command command_inspect;
 extern const struct command command_verify;

@@ -18,6 +18,7 @@
 #define BITCONV_VERSION_STRING "0.1.0"
 
 #include "bitconv/convert.h"
+#include "bitconv/diff.h"
 #include "bitconv/gguf.h"
 #include "bitconv/inspect.h"
 #include "bitconv/safetensors.h"
