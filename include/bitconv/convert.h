@@ -12,18 +12,18 @@ extern "C" {
 
 /* Zero-initialise: zero and NULL mean the default. Strings are borrowed for the call. */
 struct bitconv_convert_options {
-    const char *outtype;       /* "f32", "f16", "bf16" or a pack: "i2_s", "tl1", ... (required) */
-    const char *outfile;       /* NULL: DIR/NAME-T.gguf */
-    const char *target;        /* "auto", "bitnet", "llama.cpp" */
-    const char *dialect;       /* "bitnet" or "bitnet-rebased" */
-    const char *arch_name;     /* general.architecture where readers differ */
-    const char *name;          /* general.name */
-    const char *pre;           /* tokenizer.ggml.pre */
-    const char *chat_template; /* path of a template file */
-    const char *quant;         /* "auto", "absmean", "baked" */
-    const char *on_misfit;     /* "fail", or a float type for tensors that do not fit the pack */
-    const char *embd_type;     /* type of token_embd */
-    const char *output_type;   /* type of output */
+    const char *outtype; /* "f32", "f16", "bf16", "q8_0" or a pack: "i2_s", "tl1", ... (required) */
+    const char *outfile; /* NULL: DIR/NAME-T.gguf */
+    const char *target;  /* "auto", "bitnet", "llama.cpp" */
+    const char *dialect; /* "bitnet" or "bitnet-rebased" */
+    const char *arch_name;        /* general.architecture where readers differ */
+    const char *name;             /* general.name */
+    const char *pre;              /* tokenizer.ggml.pre */
+    const char *chat_template;    /* path of a template file */
+    const char *quant;            /* "auto", "absmean", "baked" */
+    const char *on_misfit;        /* "fail", or a float type for tensors that do not fit the pack */
+    const char *embd_type;        /* type of token_embd */
+    const char *output_type;      /* type of output */
     const char *scale_convention; /* "auto", "multiply", "divide" */
     const char *i2s_layout;       /* "128" or "64" */
     const char *kernel_config;    /* path of a kernel configuration (INI) for tl1 and tl2 */
@@ -65,7 +65,7 @@ struct bitconv_conversion {
     struct bitconv_converted_tensor *tensors;
     size_t n_tensors;
     uint64_t file_size;
-    uint64_t peak_memory; /* estimate of anonymous memory, bytes (without the tokenizer's JSON) */
+    uint64_t peak_memory;   /* estimate of anonymous memory, bytes (without the tokenizer's JSON) */
     uint64_t tensor_memory; /* of which for the largest packed tensor; 0: all are streamed */
     uint32_t n_files;
     char fingerprint[33]; /* of the model; "" when nothing is ternary */

@@ -17,6 +17,8 @@ enum { CHUNK = 1024, COUNTED_PIECE = 32768, WHY_SIZE = 256, N_WARNINGS_SHOWN = 3
  * power of two, which a tie to even takes up. */
 static const float f16_limit = 65520.0f;
 #define BF16_LIMIT_BITS 0x7f7f8000u
+/* The largest magnitude of a block of Q8_0 is this many times its scale. */
+#define Q8_0_CODES 127.0f
 
 struct examiner {
     const struct bc_setup *setup;
@@ -32,6 +34,7 @@ struct examiner {
 static float limit_of(const struct bc_outtype *type)
 {
     if (type->type_id == BC_TYPE_F16) return f16_limit;
+    if (type->type_id == BC_TYPE_Q8_0) return Q8_0_CODES * f16_limit; /* a float16 block scale */
     return type->type_id == BC_TYPE_BF16 ? bc_f32_from_bits(BF16_LIMIT_BITS) : INFINITY;
 }
 
@@ -115,8 +118,9 @@ static void check_scale_range(struct examiner *e, const struct bc_plan_tensor *t
 {
     for (uint32_t i = 0; i < t->decision.n_scales; i++) {
         const float scale = t->decision.scales[i];
-        const bool vanishes =
-            t->type.type_id == BC_TYPE_F16 && bc_f16_to_f32(bc_f32_to_f16(scale)) == 0.0f;
+        const bool in_f16 = t->type.type_id == BC_TYPE_F16 || t->type.type_id == BC_TYPE_Q8_0;
+        const float stored = t->type.type_id == BC_TYPE_Q8_0 ? scale / Q8_0_CODES : scale;
+        const bool vanishes = in_f16 && bc_f16_to_f32(bc_f32_to_f16(stored)) == 0.0f;
         if (scale < limit_of(&t->type) && !vanishes) continue;
         bc_finding(&e->refusals, BITCONV_E_UNSUPPORTED,
                    "%s: its scale %g is beyond the range of %s: %s", t->weight->name, (double)scale,

@@ -9,6 +9,7 @@
 #include "base/bytes.h"
 #include "base/mem.h"
 #include "convert/plan_types.h"
+#include "formats/q8_0.h"
 #include "io/gguf_types.h"
 
 enum {
@@ -86,10 +87,19 @@ enum bitconv_status bc_plan_set_size(struct bc_plan_tensor *t, struct bitconv_er
                    t->type.type_name);
 }
 
+/* Can a tensor of its shape have its type? If not, the reason goes to why. */
+static bool fits(const struct bc_setup *setup, struct bc_plan_tensor *t, char *why, size_t why_size)
+{
+    if (t->type.pack != NULL)
+        return bc_format_fit(t->type.pack, &setup->tilings, &t->shape, why, why_size);
+    return t->type.type_id != BC_TYPE_Q8_0 || bc_q8_0_check(t->shape.cols, why, why_size);
+}
+
 enum bitconv_status bc_plan_misfit(const struct bc_setup *setup, struct bc_plan_tensor *t,
                                    const char *why, struct bc_findings *findings,
                                    struct bitconv_error *err)
 {
+    char as_well[WHY_SIZE];
     if (setup->misfit.name == NULL) {
         bc_finding(findings, BITCONV_E_UNSUPPORTED,
                    "%s: misfit: %s (--on-misfit f16 stores such tensors as F16)", t->weight->name,
@@ -98,6 +108,11 @@ enum bitconv_status bc_plan_misfit(const struct bc_setup *setup, struct bc_plan_
     }
     t->misfit = true;
     t->type = setup->misfit;
+    if (!fits(setup, t, as_well, sizeof as_well)) {
+        bc_finding(findings, BITCONV_E_UNSUPPORTED, "%s: misfit: %s; and --on-misfit %s: %s",
+                   t->weight->name, why, setup->misfit.name, as_well);
+        return BITCONV_OK;
+    }
     return bc_plan_set_size(t, err);
 }
 
@@ -110,9 +125,7 @@ static enum bitconv_status plan_tensor(const struct bc_setup *setup, const struc
     *t = (struct bc_plan_tensor){.weight = w, .n = bc_weight_count(w)};
     t->shape = shape_of(w, t->n);
     bc_plan_type(setup, model, w, &t->type, &t->ternary);
-    if (t->type.pack != NULL &&
-        !bc_format_fit(t->type.pack, &setup->tilings, &t->shape, why, sizeof why))
-        return bc_plan_misfit(setup, t, why, findings, err);
+    if (!fits(setup, t, why, sizeof why)) return bc_plan_misfit(setup, t, why, findings, err);
     return bc_plan_set_size(t, err);
 }
 

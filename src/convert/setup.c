@@ -12,6 +12,7 @@ static const struct bc_outtype floats[] = {
     {"f32", "F32", BC_TYPE_F32, 0, NULL},
     {"f16", "F16", BC_TYPE_F16, 1, NULL},
     {"bf16", "BF16", BC_TYPE_BF16, 32, NULL},
+    {"q8_0", "Q8_0", BC_TYPE_Q8_0, 7, NULL},
 };
 #define N_FLOATS (sizeof floats / sizeof floats[0])
 
@@ -181,6 +182,7 @@ enum bitconv_status bc_setup_make(const char *dir, const struct bitconv_convert_
     out->weights.zero_nonfinite = o->allow_nonfinite_zero;
     out->model.target = (enum bc_target)target;
     out->model.ternary_outtype = out->out.pack != NULL;
+    out->model.llama_cpp_only_type = out->out.type_id == BC_TYPE_Q8_0;
     out->model.arch_name = o->arch_name;
     out->model.scale_convention = (enum bc_scale_convention)convention;
     out->model.quantize_regex = o->quantize_regex;

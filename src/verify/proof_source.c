@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/bytes.h"
+#include "formats/q8_0.h"
 #include "verify/source_state.h"
 #include "verify/source_values.h"
 
@@ -35,7 +36,8 @@ static void check_shape(struct bc_verifier *v, struct bitconv_proof *proof,
 
 static bool is_float_type(const char *type)
 {
-    return strcmp(type, "F32") == 0 || strcmp(type, "F16") == 0 || strcmp(type, "BF16") == 0;
+    return strcmp(type, "F32") == 0 || strcmp(type, "F16") == 0 || strcmp(type, "BF16") == 0 ||
+           strcmp(type, "Q8_0") == 0;
 }
 
 /* Whether a linear weight may be stored as floats in a file of packs: it does not fit. */
@@ -62,7 +64,11 @@ static void check_type(struct bc_verifier *v, struct bitconv_proof *proof,
     const char *wanted = bc_expected_type(v->source, v->source->model, w);
     if (wanted == NULL) return;
     if (strcmp(wanted, BC_EXPECT_PACK) != 0) {
-        if (strcmp(wanted, type) != 0)
+        char why[256];
+        if (strcmp(wanted, "Q8_0") == 0 && is_float_type(type) && strcmp(type, "Q8_0") != 0 &&
+            !bc_q8_0_check(w->ne[0], why, sizeof why))
+            bc_say(v->sink, BITCONV_WARNING, "%s: %s; it is stored as %s", w->name, why, type);
+        else if (strcmp(wanted, type) != 0)
             bc_problem(v, proof, index, "%s: type %s, the rules for this model give %s", w->name,
                        type, wanted);
         return;

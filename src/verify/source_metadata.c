@@ -24,6 +24,8 @@ static uint32_t file_type_of(const struct bc_verifier *v, const struct bc_source
         return 1;
     case BC_FILE_BF16:
         return 32;
+    case BC_FILE_Q8_0:
+        return 7;
     case BC_FILE_PACK:
         for (size_t i = 0; i < v->result->n_tensors; i++) {
             const struct bc_format *f = v->tensors[i].packed.format;

@@ -36,17 +36,23 @@ static uint64_t number(const struct convert_run *r, const char *key)
 }
 
 /* All proofs, with the checkpoint beside the file; `config` may be NULL. */
-static void check_proofs(const struct convert_run *r, const char *config)
+static void check_source(const struct convert_run *r, const char *config, bool packed)
 {
     const struct bitconv_verify_options options = {
         .source = r->model, .kernel_config = config, .n_threads = 2};
     struct verify_run run = {.status = BITCONV_OK};
     verify_run(&run, r->result->output, &options);
     if (!verify_run_ok(&run)) fail_msg("%s", bc_buf_str(&run.problems));
-    assert_int_equal(verify_run_proof(&run, "packs")->verdict, BITCONV_PASSED);
+    assert_int_equal(verify_run_proof(&run, "packs")->verdict,
+                     packed ? BITCONV_PASSED : BITCONV_NOT_RUN);
     assert_int_equal(verify_run_proof(&run, "source")->verdict, BITCONV_PASSED);
     assert_string_equal(run.result->fingerprint, r->result->fingerprint);
     verify_run_release(&run);
+}
+
+static void check_proofs(const struct convert_run *r, const char *config)
+{
+    check_source(r, config, true);
 }
 
 /* Fingerprints by tensor, from the first pack on. */
@@ -360,6 +366,62 @@ static void plain_files_with_other_tiles_need_the_config(void **state)
     free(config);
 }
 
+/* ---- blocks of floats ---- */
+
+static void q8_0_of_every_fixture(void **state)
+{
+    static const char *const fixtures[] = {"bitnet",        "bitnet-master", "bitnet-1bitllm",
+                                           "llama-ternary", "mixtral",       "qwen3-embed",
+                                           "gemma3-embed",  "llama-158"};
+    struct convert_run *r = *state;
+    for (size_t i = 0; i < sizeof fixtures / sizeof fixtures[0]; i++) {
+        convert_run_model(r, fixtures[i], NULL, 0);
+        convert_run_accept(r, "q8_0");
+        assert_int_equal(number(r, "general.file_type"), 7);
+        const char *target = strstr(fixtures[i], "-embed") != NULL ? "bitnet" : "llama.cpp";
+        assert_string_equal(r->result->target, target);
+        assert_string_equal(convert_run_stored(r, "blk.0.attn_q.weight")->type_name, "Q8_0");
+        check_source(r, NULL, false);
+    }
+}
+
+/* trit * scale in Q8_0: the codes are 0 and +-127, the block's scale is scale / 127. */
+static void q8_0_of_trits(void **state)
+{
+    struct convert_run *r = *state;
+    convert_run_model(r, "bitnet", NULL, 0);
+    convert_run_accept(r, "q8_0");
+    const float scale = convert_run_tensor(r, "blk.0.ffn_up.weight")->scale;
+    const struct bitconv_gguf_tensor *t = convert_run_stored(r, "blk.0.ffn_up.weight");
+    assert_int_equal(t->size, t->n_elements / 32 * 34);
+    for (uint64_t at = 0; at < t->size; at += 34) {
+        assert_int_equal(bc_get_u16(t->data + at), bc_f32_to_f16(scale / 127.0f));
+        for (uint64_t i = 2; i < 34; i++) {
+            const int code = (int8_t)t->data[at + i];
+            assert_true(code == 0 || code == 127 || code == -127);
+        }
+    }
+}
+
+static void q8_0_misfits(void **state)
+{
+    struct convert_run *r = *state;
+    struct llama_model m = {.values = {NULL}};
+    llama_model_make(r, &m, 80, 64);
+    convert_run_refuse(r, "q8_0", BITCONV_E_UNSUPPORTED, "a row of 80 is no multiple of 32");
+    assert_true(convert_run_said(r, "finding: blk.0.attn_q.weight: misfit: Q8_0"));
+    assert_true(convert_run_said(r, "finding: blk.0.ffn_up.weight: misfit: Q8_0"));
+    assert_false(convert_run_said(r, "ffn_down.weight: misfit"));
+    r->options.on_misfit = "q8_0";
+    convert_run_refuse(r, "q8_0", BITCONV_E_UNSUPPORTED, "and --on-misfit q8_0");
+    r->options.on_misfit = "f16";
+    r->options.embd_type = "f16";
+    convert_run_accept(r, "q8_0");
+    assert_string_equal(convert_run_stored(r, "blk.0.ffn_down.weight")->type_name, "Q8_0");
+    assert_string_equal(convert_run_stored(r, "blk.0.ffn_up.weight")->type_name, "F16");
+    llama_model_free(&m);
+}
+
 static void misfits_are_all_listed(void **state)
 {
     struct convert_run *r = *state;
@@ -425,6 +487,9 @@ int main(void)
         TEST(tiles_of_a_kernel_config),
         TEST(plain_files_can_still_be_read),
         TEST(plain_files_with_other_tiles_need_the_config),
+        TEST(q8_0_of_every_fixture),
+        TEST(q8_0_of_trits),
+        TEST(q8_0_misfits),
         TEST(misfits_are_all_listed),
         TEST(memory_of_the_largest_tensor),
     };

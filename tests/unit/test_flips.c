@@ -277,6 +277,12 @@ static void five_trits_master(void **state)
     flips_of("qwen3-embed", "t5", 400);
 }
 
+static void blocks_of_floats(void **state)
+{
+    (void)state;
+    flips_of("llama-ternary", "q8_0", 200);
+}
+
 static void floats_with_norms(void **state)
 {
     (void)state;
@@ -302,6 +308,7 @@ int main(void)
         cmocka_unit_test(bitmap_offline),
         cmocka_unit_test(bitmap_of_experts),
         cmocka_unit_test(five_trits_master),
+        cmocka_unit_test(blocks_of_floats),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
