@@ -6,16 +6,13 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-#include "base/bytes.h"
-
 enum {
-    BM_STEP = 32,     /* every bm divides into whole 32s, and BM into whole bm */
-    BM_BOUND = 320,   /* the largest BM of a published model */
-    BK_BOUND = 256,   /* 256 activations of at most 127 sum up to less than 2^15 */
-    TRIPLE_STEP = 24, /* TL2: eight triples, whose signs share a 16-bit word */
-    PAIR_TILE = 32,   /* TL2: columns of a tile of pairs */
-    FORMULA_PAIRS =
-        256 /* TL2: the columns of pairs that F counts, and the least K it is made for */
+    BM_STEP = 32,       /* every legal BM is a multiple */
+    BM_BOUND = 320,     /* the largest BM of a published model */
+    BK_BOUND = 256,     /* 256 activations of at most 127 sum up to less than 2^15 */
+    TRIPLE_STEP = 24,   /* TL2: eight triples, whose signs share a 16-bit word */
+    PAIR_TILE = 32,     /* TL2: columns of a tile of pairs */
+    FORMULA_PAIRS = 256 /* TL2: columns that F counts as pairs; it is made for K >= 256 */
 };
 
 /* Above these, F is not computable in signed 64 bits, which is what the runtime has. */
@@ -46,19 +43,6 @@ uint64_t bc_tl2_formula(uint64_t rows, uint64_t cols)
     return (uint64_t)((k - FORMULA_PAIRS) * m / 3 * 5 / 8 + FORMULA_PAIRS * m / 2 * 4 / 8);
 }
 
-static int64_t floor_div(int64_t a, int64_t b)
-{
-    return a / b - (a % b < 0);
-}
-
-/* The same with divisions that round down, as the reference converter has them (Python). */
-static uint64_t formula_rounded_down(uint64_t rows, uint64_t cols)
-{
-    const int64_t m = (int64_t)rows;
-    const int64_t triples = ((int64_t)cols - FORMULA_PAIRS) * m;
-    return (uint64_t)(floor_div(floor_div(triples, 3) * 5, 8) + FORMULA_PAIRS * m / 2 * 4 / 8);
-}
-
 uint64_t bc_tl2_used(uint64_t rows, uint64_t cols, uint32_t bk)
 {
     const uint64_t two_cols = cols % bk;
@@ -76,14 +60,6 @@ static bool check_tl2_size(uint64_t rows, uint64_t cols, uint32_t bk, char *why,
                       " leave %" PRIu64 " for pairs, so that the trits take %" PRIu64
                       " bytes of the %" PRIu64 " that every runtime reckons with",
                       FORMULA_PAIRS, cols, bk, cols % bk, used, formula);
-    /* Only a negative K - 256 can tell the two roundings apart. */
-    if (bc_round_up(formula, 32) != bc_round_up(formula_rounded_down(rows, cols), 32))
-        return refuse(why, why_size,
-                      "TL2: K = %" PRIu64 " is below %d, where the size formula gives %" PRIu64
-                      " or %" PRIu64 " bytes for %" PRIu64
-                      " rows, as negative numbers are rounded: "
-                      "converter and runtime look for the scale in different places",
-                      cols, FORMULA_PAIRS, formula, formula_rounded_down(rows, cols), rows);
     return true;
 }
 

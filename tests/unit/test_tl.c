@@ -260,6 +260,33 @@ static void test_illegal_triples(void **state)
     packed_free(&p);
 }
 
+/* Any bytes at all: unpack and the independent reader say the same, and stay within the tensor. */
+static void test_garbage(void **state)
+{
+    static const struct {
+        const char *name;
+        uint32_t rows, cols, tile[3];
+    } shapes[] = {{"tl1", 64, 48, {32, 24, 32}},
+                  {"tl1", 128, 36, {64, 12, 64}},
+                  {"tl2", 64, 352, {64, 96, 32}},
+                  {"tl2", 64, 272, {32, 240, 32}}};
+    uint64_t rng = 5;
+    (void)state;
+    for (unsigned i = 0; i < 40; i++) {
+        const unsigned s = i % 4;
+        const struct bc_pack_shape shape =
+            shape_of(shapes[s].rows, shapes[s].cols, shapes[s].tile[0], shapes[s].tile[1],
+                     shapes[s].tile[2]);
+        struct packed p = packed_new(shapes[s].name, &shape, "mod3", i);
+        for (uint64_t j = p.f->size(&shape); j-- > 0;)
+            p.bytes[j] = (uint8_t)rng_next(&rng);
+        assert_false(p.f->unpack(kernels, &shape, p.bytes, 0, shape.n, p.back));
+        p.f->trits_at(&shape, p.bytes, 0, shape.n, p.trits);
+        assert_memory_equal(p.back, p.trits, shape.n);
+        packed_free(&p);
+    }
+}
+
 static void test_around_the_trits(void **state)
 {
     static const uint8_t zeros[4096] = {0};
@@ -314,6 +341,7 @@ int main(void)
         cmocka_unit_test(test_ranges),
         cmocka_unit_test(test_illegal_pairs),
         cmocka_unit_test(test_illegal_triples),
+        cmocka_unit_test(test_garbage),
         cmocka_unit_test(test_around_the_trits),
         cmocka_unit_test(test_what_is_no_matrix_is_refused),
     };

