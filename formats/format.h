@@ -13,6 +13,7 @@
 #include <stdint.h>
 
 struct bc_kernels;
+struct bc_tilings;
 
 /* The tensor being packed, in ggml order: cols = ne[0], rows = ne[1], slices = ne[2] (experts; 1
  * for matrices). n = cols * rows * slices is known not to overflow. tile: BM, BK, bm for tiled
@@ -23,6 +24,9 @@ struct bc_pack_shape {
     uint64_t slices;
     uint64_t n;
     uint32_t tile[3];
+    /* Only payload packs (below) look at these two. */
+    uint32_t n_dims;    /* as the tensor's; 0: 3 for a stack of slices, else 2 */
+    uint64_t n_nonzero; /* how many of the n trits are not 0 */
 };
 
 #define BC_TRIT_ILLEGAL                                                                            \
@@ -62,11 +66,52 @@ struct bc_format {
      */
     int (*trit_at)(const struct bc_pack_shape *shape, const uint8_t *packed, uint64_t slice,
                    uint64_t row, uint64_t col);
+
+    /* Type and file type in dialect bitnet-rebased where they differ (TL2), else 0. */
+    uint32_t type_id_rebased;
+
+    /* Tiled packs (NULL in the others): the tile for a shape, from the sections of `config` (NULL:
+     * no file) or the pack's own rules; false, with the reason in why, when there is none. The
+     * caller puts it into shape->tile, without which nothing above works. */
+    bool (*choose_tile)(const struct bc_tilings *config, const struct bc_pack_shape *shape,
+                        uint32_t tile[3], char *why, size_t why_size);
+
+    /* ---- Payload packs (BITCOS, T5): their bytes say themselves what they hold. 0 and NULL in the
+     * others. In a GGUF such a tensor is of type I8 and has one dimension, the payload's size in
+     * bytes; the metadata names the pack (it is never guessed from the type). size, put_scales and
+     * pack want shape->n_nonzero. ---- */
+
+    /* pack also takes runs that start at multiples of this, in ascending order, none left out;
+     * unpack also takes any range that starts at one. (granule is 0: such runs are no tensors of
+     * their own, and cannot be packed side by side.) */
+    uint64_t run;
+    /* The four bytes that a payload begins with, NUL-terminated. */
+    const char *magic;
+    /* Reads the header: false, with the reason in why, when the bytes cannot be a payload of this
+     * pack, or `size` is not the size that follows from its header, or its dimensions are not those
+     * of `expected` (NULL: any). Fills *shape, n_dims and n_nonzero included; with it nothing else
+     * here reads outside of the payload, whatever the rest of the bytes holds. */
+    bool (*open_payload)(const struct bc_pack_shape *expected, const uint8_t *bytes, uint64_t size,
+                         struct bc_pack_shape *shape, char *why, size_t why_size);
+    /* open_payload and everything else that can be wrong: ranks against the bitmap, the non-zero
+     * count, spare bits, padding, bytes without a meaning. Reads the payload once. A payload that
+     * passes is the one that packing its trits and scales gives, byte for byte. */
+    bool (*check_payload)(const struct bc_pack_shape *expected, const uint8_t *bytes, uint64_t size,
+                          char *why, size_t why_size);
+    /* The independent reader for the n trits from `first` in flat order, where one by one would
+     * cost too much (NULL: it does not). Gives what trit_at gives. */
+    void (*trits_at)(const struct bc_pack_shape *shape, const uint8_t *packed, uint64_t first,
+                     uint64_t n, int8_t *trits);
 };
 
 const struct bc_format *bc_format_find(const char *name); /* NULL: unknown */
-const struct bc_format *
-bc_format_by_type(uint32_t type_id); /* default layout of that GGUF type in dialect bitnet */
+/* The default layout of that GGUF type in dialect bitnet; payload packs are not found by type. */
+const struct bc_format *bc_format_by_type(uint32_t type_id);
 const struct bc_format *bc_format_at(size_t index); /* NULL behind the last */
+
+/* Can the pack hold a tensor of that shape? Tiled packs: chooses shape->tile first, from `config`
+ * (NULL: no file) or their own rules. False with the reason in why. */
+bool bc_format_fit(const struct bc_format *format, const struct bc_tilings *config,
+                   struct bc_pack_shape *shape, char *why, size_t why_size);
 
 #endif

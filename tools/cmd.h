@@ -20,7 +20,10 @@ struct command {
                const char *const *args, size_t n_args); /* returns the exit status */
 };
 
+extern const struct command command_archs;
 extern const struct command command_convert;
+extern const struct command command_diff;
+extern const struct command command_formats;
 extern const struct command command_inspect;
 extern const struct command command_verify;
 

@@ -10,7 +10,7 @@
 
 struct settings {
     bool tensors, metadata, stats, hash, diffable, all;
-    const char *tensor, *dialect;
+    const char *tensor, *dialect, *kernel_config;
     uint64_t head;
 };
 
@@ -31,6 +31,8 @@ static const struct option_row options[] = {
      "no offsets, no paths, sorted by name"},
     {"dialect", 0, OPTION_STRING, offsetof(struct settings, dialect), "D",
      "read type ids as upstream, bitnet,\nbitnet-rebased or prism"},
+    {"kernel-config", 0, OPTION_STRING, offsetof(struct settings, kernel_config), "FILE",
+     "tiles of TL1 and TL2 tensors that do not\nstate theirs (INI)"},
     {NULL, 0, OPTION_FLAG, 0, NULL, NULL},
 };
 
@@ -96,6 +98,7 @@ static int run(struct ui *ui, const struct globals *globals, const void *setting
         return ui_usage(ui, "inspect", "--head goes with --tensor NAME");
     const struct bitconv_inspect_options inspect = {
         .dialect = s->dialect,
+        .kernel_config = s->kernel_config,
         .tensor = s->tensor,
         .head = s->head != 0 ? s->head : DEFAULT_HEAD,
         .stats = s->stats,

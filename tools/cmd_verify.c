@@ -7,7 +7,7 @@
 #include "verify_view.h"
 
 struct settings {
-    const char *source, *against, *manifest, *dialect;
+    const char *source, *against, *manifest, *dialect, *kernel_config;
     bool lenient, force;
     /* As in convert, for files that were not written with the defaults. */
     const char *target, *name, *pre, *chat_template, *quant, *scale_convention, *embd_type,
@@ -25,7 +25,13 @@ static const struct option_row options[] = {
     {"lenient", 0, OPTION_FLAG, AT(lenient), NULL, "I2_S code 3 counts as 0, with a warning"},
     {"dialect", 0, OPTION_STRING, AT(dialect), "D",
      "read type ids as upstream, bitnet,\nbitnet-rebased or prism"},
+<<<<<<< HEAD
     {"force", 'f', OPTION_FLAG, AT(force), NULL, "let --manifest replace a manifest"},
+=======
+    {"kernel-config", 0, OPTION_STRING, AT(kernel_config), "FILE",
+     "tiles of TL1 and TL2 tensors that do not\nstate theirs (INI)"},
+    {"force", 'f', OPTION_FLAG, AT(force), NULL, "let --manifest replace a file"},
+>>>>>>> 53a3c2f939d76e0ff6b11373c66c36e5d7f49608
     {"target", 0, OPTION_STRING, AT(target), "T",
      "with --source, what convert was told:\nbitnet or llama.cpp (default: found out)"},
     {"name", 0, OPTION_STRING, AT(name), "NAME", "likewise: general.name"},
@@ -158,6 +164,7 @@ static int verify(struct ui *ui, const struct globals *globals, const struct set
         .source = s->source,
         .against = s->against,
         .dialect = s->dialect,
+        .kernel_config = s->kernel_config,
         .lenient = s->lenient,
         .n_threads = globals->threads,
         .cpu = globals->cpu,

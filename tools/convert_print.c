@@ -16,16 +16,24 @@ struct type_sum {
     uint64_t tensors, parameters, bytes;
 };
 
-static size_t sum_types(const struct bitconv_conversion *c, struct type_sum sums[MAX_TYPES])
+/* People see the pack where the GGUF type does not say it. */
+static const char *shown_type(const struct bitconv_converted_tensor *t)
+{
+    return t->pack != NULL && strcmp(t->type, "I8") == 0 ? t->pack : t->type;
+}
+
+static size_t sum_types(const struct bitconv_conversion *c, bool for_people,
+                        struct type_sum sums[MAX_TYPES])
 {
     size_t n = 0;
     for (size_t i = 0; i < c->n_tensors; i++) {
         const struct bitconv_converted_tensor *t = &c->tensors[i];
+        const char *type = for_people ? shown_type(t) : t->type;
         size_t at = 0;
-        while (at < n && strcmp(sums[at].type, t->type) != 0)
+        while (at < n && strcmp(sums[at].type, type) != 0)
             at++;
         if (at == MAX_TYPES) continue;
-        if (at == n) sums[n++] = (struct type_sum){.type = t->type};
+        if (at == n) sums[n++] = (struct type_sum){.type = type};
         sums[at].tensors++;
         sums[at].parameters += t->parameters;
         sums[at].bytes += t->size;
@@ -73,7 +81,7 @@ static void put_type_row(struct bc_buf *out, const struct type_sum *s)
 static void put_types(const struct ui *ui, struct bc_buf *out, const struct bitconv_conversion *c)
 {
     struct type_sum sums[MAX_TYPES], total = {.type = "all"};
-    const size_t n = sum_types(c, sums);
+    const size_t n = sum_types(c, true, sums);
     put_heading(ui, out, "type       tensors          parameters         bytes bits per weight");
     for (size_t i = 0; i < n; i++) {
         put_type_row(out, &sums[i]);
@@ -113,11 +121,30 @@ static void put_trits(struct bc_buf *out, const struct bitconv_conversion *c)
         bc_buf_printf(out, "fingerprint of the model: %s\n", c->fingerprint);
 }
 
-static bool has_type(const struct bitconv_conversion *c, const char *type)
+/* Who reads the packs. */
+static const struct hint {
+    const char *type, *text;
+} hints[] = {
+    {"I2_S", "bitnet.cpp reads I2_S; mainline llama.cpp has removed the type and cannot\nload this "
+             "file"},
+    {"TL1", "bitnet.cpp reads TL1 when its kernels were built for the tiles of this file\n"
+            "(bitconv.tensor.tile); mainline llama.cpp cannot load it"},
+    {"TL2", "bitnet.cpp reads TL2 when its kernels were built for the tiles of this file\n"
+            "(bitconv.tensor.tile); mainline llama.cpp cannot load it"},
+    {"bitcos", "GGUF readers list BITCOS tensors as bytes; no runtime computes with them"},
+    {"t5", "GGUF readers list T5 tensors as bytes; no runtime computes with them"},
+};
+
+static void put_hint(struct bc_buf *out, const struct bitconv_conversion *c)
 {
-    for (size_t i = 0; i < c->n_tensors; i++)
-        if (strcmp(c->tensors[i].type, type) == 0) return true;
-    return false;
+    for (size_t i = 0; i < c->n_tensors; i++) {
+        if (c->tensors[i].pack == NULL) continue;
+        for (size_t h = 0; h < sizeof hints / sizeof hints[0]; h++) {
+            if (strcmp(shown_type(&c->tensors[i]), hints[h].type) != 0) continue;
+            bc_buf_printf(out, "\nhint: %s\n", hints[h].text);
+            return;
+        }
+    }
 }
 
 void convert_print_summary(const struct ui *ui, const struct bitconv_conversion *c, bool dry_run)
@@ -135,10 +162,7 @@ void convert_print_summary(const struct ui *ui, const struct bitconv_conversion 
         put_types(ui, &out, c);
         put_trits(&out, c);
     }
-    if (has_type(c, "I2_S"))
-        bc_buf_puts(&out,
-                    "\nhint: bitnet.cpp reads I2_S; mainline llama.cpp has removed the type and "
-                    "cannot\nload this file\n");
+    put_hint(&out, c);
     ui_write(&out);
     bc_buf_release(&out);
 }
@@ -187,14 +211,16 @@ void convert_print_plan(const struct ui *ui, const struct bitconv_conversion *c)
         ui_cell(&out, t->name, NAME_WIDTH, true);
         for (uint32_t d = 0; d < t->n_dims; d++)
             bc_buf_printf(&shape, "%s%" PRIu64, d > 0 ? " x " : "", t->ne[d]);
-        bc_buf_printf(&out, " %-7s %-21s", t->type, bc_buf_str(&shape));
+        bc_buf_printf(&out, " %-7s %-21s", shown_type(t), bc_buf_str(&shape));
         put_bytes(&out, t->size, 10);
         bc_buf_puts(&out, t->misfit ? " misfit\n" : "\n");
         bc_buf_release(&shape);
     }
     bc_buf_puts(&out, "\npeak memory: ");
     ui_bytes(&out, c->peak_memory);
-    bc_buf_puts(&out, " beside the tokenizer's JSON, whatever the size of the model\n");
+    bc_buf_puts(&out, " beside the tokenizer's JSON, ");
+    bc_buf_puts(&out, c->tensor_memory > 0 ? "as much as the largest packed tensor needs\n"
+                                           : "whatever the size of the model\n");
     ui_write(&out);
     bc_buf_release(&out);
 }
@@ -204,7 +230,7 @@ void convert_print_plan(const struct ui *ui, const struct bitconv_conversion *c)
 static void json_types(struct bc_jw *w, const struct bitconv_conversion *c)
 {
     struct type_sum sums[MAX_TYPES];
-    const size_t n = sum_types(c, sums);
+    const size_t n = sum_types(c, false, sums);
     bc_jw_key(w, "types");
     bc_jw_begin_object(w);
     for (size_t i = 0; i < n; i++) {

@@ -59,22 +59,25 @@ static void show_header(const struct inspect_view *view, struct bc_buf *out)
         ui_cell(out, it->file, 0, false);
         bc_buf_puts(out, "\n");
     }
+    struct bc_buf facts = {0};
     if (it->container == BITCONV_CONTAINER_GGUF)
-        bc_buf_printf(out, "GGUF version %" PRIu32 ", alignment %" PRIu64, it->version,
+        bc_buf_printf(&facts, "GGUF version %" PRIu32 ", alignment %" PRIu64, it->version,
                       it->alignment);
     else
-        bc_buf_puts(out, it->container == BITCONV_CONTAINER_CHECKPOINT ? "checkpoint folder"
-                                                                       : "safetensors file");
-    bc_buf_printf(out, ", %zu key%s, %zu tensor%s, ", it->n_keys, view_plural(it->n_keys),
+        bc_buf_puts(&facts, it->container == BITCONV_CONTAINER_CHECKPOINT ? "checkpoint folder"
+                                                                          : "safetensors file");
+    bc_buf_printf(&facts, ", %zu key%s, %zu tensor%s, ", it->n_keys, view_plural(it->n_keys),
                   it->n_tensors, view_plural(it->n_tensors));
-    ui_count(out, it->parameters);
-    bc_buf_printf(out, " parameter%s", view_plural(it->parameters));
+    ui_count(&facts, it->parameters);
+    bc_buf_printf(&facts, " parameter%s", view_plural(it->parameters));
     if (!view->diffable) {
-        bc_buf_puts(out, ", ");
-        ui_bytes(out, it->file_size);
-        if (it->n_files > 1) bc_buf_printf(out, " in %" PRIu32 " files", it->n_files);
+        bc_buf_puts(&facts, ", ");
+        ui_bytes(&facts, it->file_size);
+        if (it->n_files > 1) bc_buf_printf(&facts, " in %" PRIu32 " files", it->n_files);
     }
+    view_wrap(out, bc_buf_str(&facts), 0, ui_columns());
     bc_buf_puts(out, "\n");
+    bc_buf_release(&facts);
     if (it->dialect != NULL) {
         struct bc_buf text = {0};
         bc_buf_printf(&text, "dialect %s: %s", it->dialect, it->dialect_evidence);
@@ -361,19 +364,30 @@ static void show_values(const struct inspect_view *view, struct bc_buf *out)
     const struct bitconv_inspected_tensor *t = &view->it->tensors[values->tensor];
     const size_t per_line = 5;
     struct bc_buf cell = {0};
+<<<<<<< HEAD
     bc_buf_printf(&cell, "%s: %s, ", t->name, t->type);
     shape_text(t, &cell);
     bc_buf_printf(&cell, ", %" PRIu64 " of %" PRIu64 " values", values->n, t->n_elements);
     if (t->pack != NULL)
         bc_buf_printf(&cell, ", trits times the scale %.9g", (double)values->scale);
     view_wrap(out, bc_buf_str(&cell), 0, ui_columns());
+=======
+    ui_cell(out, t->name, 0, false);
+    bc_buf_puts(out, ": ");
+    bc_buf_printf(out, "%s, ", t->type);
+    shape_text(t, out);
+    bc_buf_printf(out, ", %" PRIu64 " of %" PRIu64 " values", values->n, values->n_total);
+    if (values->is_ternary)
+        bc_buf_printf(out, ", trits times the scale %.9g", (double)values->scale);
+>>>>>>> 53a3c2f939d76e0ff6b11373c66c36e5d7f49608
     bc_buf_putc(out, '\n');
     for (uint64_t i = 0; i < values->n; i++) {
-        const uint64_t col = t->ne[0] != 0 ? i % t->ne[0] : i;
+        const uint64_t col = values->cols != 0 ? i % values->cols : i;
         if (col == 0 || col % per_line == 0) {
             char label[64];
             if (i > 0) bc_buf_putc(out, '\n');
-            snprintf(label, sizeof label, "[%" PRIu64 ", %" PRIu64 "]", i / t->ne[0], col);
+            snprintf(label, sizeof label, "[%" PRIu64 ", %" PRIu64 "]",
+                     values->cols != 0 ? i / values->cols : 0, col);
             bc_buf_printf(out, "%-12s", label);
         }
         bc_buf_clear(&cell);

@@ -202,6 +202,15 @@ void ui_write(const struct bc_buf *buf)
     fwrite(bc_buf_str(buf), 1, buf->size, stdout);
 }
 
+int ui_finish(struct ui *ui, struct bc_buf *buf)
+{
+    const struct bitconv_error nomem = {.status = BITCONV_E_NOMEM, .text = "out of memory"};
+    const bool failed = buf->failed;
+    if (!failed) ui_write(buf);
+    bc_buf_release(buf);
+    return failed ? ui_fail(ui, &nomem) : 0;
+}
+
 /* Bytes of the first `count` code points of s. */
 static size_t prefix_bytes(const char *s, size_t len, size_t count)
 {

@@ -43,6 +43,9 @@ const char *ui_off(const struct ui *ui);
 /* Writes a buffer to stdout. Untrusted text must have been masked (bc_utf8_mask) or JSON-escaped
  * before. */
 void ui_write(const struct bc_buf *buf);
+/* Writes a complete report and releases the buffer; returns the exit status: 0, or 2 after saying
+ * that memory ran out while it was made. */
+int ui_finish(struct ui *ui, struct bc_buf *buf);
 /* Writes s masked, padded with blanks to `width` columns (0: no padding), cut with ".." when longer
  * and cut is true. Widths count code points. */
 void ui_cell(struct bc_buf *buf, const char *s, size_t width, bool cut);

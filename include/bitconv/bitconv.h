@@ -18,10 +18,12 @@
 #define BITCONV_VERSION_STRING "0.1.0"
 
 #include "bitconv/convert.h"
+#include "bitconv/diff.h"
 #include "bitconv/gguf.h"
 #include "bitconv/inspect.h"
 #include "bitconv/safetensors.h"
 #include "bitconv/status.h"
+#include "bitconv/support.h"
 #include "bitconv/tensor.h"
 #include "bitconv/verify.h"
 

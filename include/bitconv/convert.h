@@ -12,10 +12,10 @@ extern "C" {
 
 /* Zero-initialise: zero and NULL mean the default. Strings are borrowed for the call. */
 struct bitconv_convert_options {
-    const char *outtype;          /* "f32", "f16", "bf16", "i2_s" (required) */
-    const char *outfile;          /* NULL: DIR/NAME-T.gguf */
-    const char *target;           /* "auto", "bitnet", "llama.cpp" */
-    const char *dialect;          /* "bitnet" or "bitnet-rebased" */
+    const char *outtype; /* "f32", "f16", "bf16", "q8_0" or a pack: "i2_s", "tl1", ... (required) */
+    const char *outfile; /* NULL: DIR/NAME-T.gguf */
+    const char *target;  /* "auto", "bitnet", "llama.cpp" */
+    const char *dialect; /* "bitnet" or "bitnet-rebased" */
     const char *arch_name;        /* general.architecture where readers differ */
     const char *name;             /* general.name */
     const char *pre;              /* tokenizer.ggml.pre */
@@ -26,6 +26,7 @@ struct bitconv_convert_options {
     const char *output_type;      /* type of output */
     const char *scale_convention; /* "auto", "multiply", "divide" */
     const char *i2s_layout;       /* "128" or "64" */
+    const char *kernel_config;    /* path of a kernel configuration (INI) for tl1 and tl2 */
     const char *quantize_regex;   /* tensors to pack as well */
     const char *keep_regex;       /* tensors to leave float */
     const char *const *meta;      /* n_meta strings KEY=TYPE:VALUE */
@@ -44,7 +45,7 @@ struct bitconv_convert_options {
 /* One tensor of the output (and of the plan). */
 struct bitconv_converted_tensor {
     const char *name, *source; /* GGUF name; HF name (the first of a stack) */
-    const char *type;          /* GGUF type name */
+    const char *type;          /* GGUF type name; of bitcos and t5 I8 */
     const char *pack;          /* ternary pack or NULL */
     const char *how;           /* how the trits were obtained, or NULL */
     uint32_t n_dims;
@@ -64,7 +65,8 @@ struct bitconv_conversion {
     struct bitconv_converted_tensor *tensors;
     size_t n_tensors;
     uint64_t file_size;
-    uint64_t peak_memory; /* estimate of anonymous memory, bytes (without the tokenizer's JSON) */
+    uint64_t peak_memory;   /* estimate of anonymous memory, bytes (without the tokenizer's JSON) */
+    uint64_t tensor_memory; /* of which for the largest packed tensor; 0: all are streamed */
     uint32_t n_files;
     char fingerprint[33]; /* of the model; "" when nothing is ternary */
     void *internal;

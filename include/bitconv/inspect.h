@@ -14,12 +14,15 @@ extern "C" {
 /* Zero-initialise: zero and NULL mean the default. Strings are borrowed for the call. */
 struct bitconv_inspect_options {
     const char *dialect; /* overrides the dialect decision of a GGUF ("bitnet", ...), or NULL */
-    const char *tensor;  /* decode values of the tensor of this name, or NULL */
-    uint64_t head;       /* how many of its values; 0: all */
-    bool stats;          /* fill bitconv_inspected_tensor.stats: reads every tensor */
-    bool hash;           /* fill the digests and fingerprints: reads every tensor */
-    unsigned n_threads;  /* 0: online processors */
-    const char *cpu;     /* "scalar", "avx2", "avx512", "neon"; NULL: best */
+    /* Kernel configuration (INI) by which TL1 and TL2 tensors were packed that do not state their
+     * tile themselves, or NULL: the published and the largest tiles. */
+    const char *kernel_config;
+    const char *tensor; /* decode values of the tensor of this name, or NULL */
+    uint64_t head;      /* how many of its values; 0: all */
+    bool stats;         /* fill bitconv_inspected_tensor.stats: reads every tensor */
+    bool hash;          /* fill the digests and fingerprints: reads every tensor */
+    unsigned n_threads; /* 0: online processors */
+    const char *cpu;    /* "scalar", "avx2", "avx512", "neon"; NULL: best */
 };
 
 enum bitconv_container {
@@ -65,12 +68,14 @@ struct bitconv_inspected_tensor {
     const char *type; /* GGUF type name in the dialect ("I2_S", "type 142"), or safetensors dtype */
     int64_t type_id;  /* GGUF type id; -1 for safetensors */
     uint32_t n_dims;
-    uint64_t ne[BITCONV_GGUF_MAX_DIMS]; /* ggml order (columns first) whatever the container */
+    /* ggml order (columns first) whatever the container; of BITCOS and T5 payloads the shape that
+     * their header gives, not that of the bytes */
+    uint64_t ne[BITCONV_GGUF_MAX_DIMS];
     uint64_t n_elements;
     uint64_t offset; /* within the data section of its file */
     uint64_t size;   /* bytes of the values; of the span where the type's size is not known */
     double bits_per_weight; /* 8 * size / n_elements; 0 for an empty tensor */
-    const char *pack;       /* ternary pack ("i2_s", "i2_s_64") or NULL */
+    const char *pack;       /* ternary pack ("i2_s", "tl1", ...) or NULL */
     const char *file;       /* path of the file that holds it (a shard) */
     struct bitconv_tensor_stats stats;
     char fingerprint[33]; /* 32 hex digits, "" when not ternary or not asked for */
@@ -91,16 +96,20 @@ struct bitconv_model_summary {
     double rope_theta;
 };
 
-/* The first values of one tensor in flat order (row by row), decoded. Ternary packs are read
- * through the pack's independent reader and multiplied by their scale; a code that the pack does
- * not define is NaN. */
+/* The first values of one tensor in flat order (row by row), decoded. Ternary packs with a scale
+ * per tensor or slice are read through the pack's independent reader and multiplied by it; a code
+ * that the pack does not define is NaN. Blocks of quantized types are decoded to float32 as
+ * formats/dequant.md says. */
 struct bitconv_inspected_values {
     size_t tensor;           /* index into tensors */
     uint64_t n;              /* values decoded */
+    uint64_t n_total;        /* values the tensor holds */
+    uint64_t cols;           /* values of a row */
     const double *reals;     /* n values: exact for every type but 64-bit integers */
     const int64_t *integers; /* n values for integer types, else NULL; U64 as its bit pattern */
     bool is_unsigned;        /* integers hold uint64_t bit patterns */
-    float scale;             /* of a ternary tensor, else 0 */
+    bool is_ternary;         /* trits times scales of the tensor or its slices */
+    float scale;             /* of slice 0 of such a tensor, else 0 */
 };
 
 struct bitconv_inspection {
@@ -133,7 +142,7 @@ struct bitconv_inspection {
 /* Opens what `path` names and describes it. Types that cannot be decoded are listed all the same;
  * faults that leave the container readable become warnings. Fails on what cannot be read at all, on
  * an unknown dialect or cpu name, and when options.tensor names no tensor or one of a type that is
- * not decoded. The caller releases *out with bitconv_inspection_free. */
+ * not known or cannot be decoded. The caller releases *out with bitconv_inspection_free. */
 BITCONV_API enum bitconv_status bitconv_inspect(const char *path,
                                                 const struct bitconv_inspect_options *options,
                                                 const struct bitconv_sink *sink,

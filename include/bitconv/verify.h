@@ -14,7 +14,10 @@ struct bitconv_verify_options {
     const char *source;  /* checkpoint folder, or NULL */
     const char *against; /* manifest to compare with, or NULL */
     const char *dialect; /* overrides the dialect decision, or NULL */
-    bool lenient;        /* code 3 of I2_S counts as 0, with a warning */
+    /* Kernel configuration (INI) by which TL1 and TL2 tensors were packed that do not state their
+     * tile themselves, or NULL: the published and the largest tiles. */
+    const char *kernel_config;
+    bool lenient; /* code 3 of I2_S counts as 0, with a warning */
     unsigned n_threads;
     const char *cpu;
     /* With source: what convert was told where that was not the default (target, quant, pre, meta, ...),

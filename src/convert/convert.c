@@ -18,6 +18,7 @@
 #include "convert/plan.h"
 #include "convert/plan_types.h"
 #include "convert/stream.h"
+#include "convert/whole.h"
 
 /* All that lives during one conversion. Zero-initialise. */
 struct run {
@@ -45,6 +46,7 @@ static void release_run(struct run *r)
     bc_pool_free(r->pool);
     bc_model_free(r->model);
     bc_checkpoint_close(r->ckpt);
+    bc_setup_release(&r->setup);
 }
 
 /* ---- the steps ---- */
@@ -248,8 +250,9 @@ static enum bitconv_status describe(const struct run *r, struct result *out,
     c->n_files = r->outputs.n_files;
     c->file_size = bc_outputs_size(&r->outputs);
     /* A header is there twice: as values and as bytes. */
-    c->peak_memory = bc_stream_memory() + 2 * bc_outputs_headers_size(&r->outputs) +
+    c->peak_memory = bc_stream_memory(&r->plan) + 2 * bc_outputs_headers_size(&r->outputs) +
                      r->plan.n_tensors * sizeof *r->plan.tensors;
+    c->tensor_memory = bc_whole_memory(&r->plan);
     return bc_plan_fingerprint(&r->plan, c->fingerprint, err);
 }
 
@@ -271,11 +274,11 @@ enum bitconv_status bitconv_convert(const char *dir, const struct bitconv_conver
 {
     struct run r = {.sink = sink};
     *out = NULL;
-    BC_TRY(bc_setup_make(dir, options, &r.setup, err));
     struct result *result = bc_alloc_array(1, sizeof *result);
     if (result == NULL) return bc_fail_nomem(err, "result of the conversion");
     result->public.internal = result;
-    const enum bitconv_status status = run_all(&r, result, err);
+    enum bitconv_status status = bc_setup_make(dir, options, &r.setup, err);
+    if (status == BITCONV_OK) status = run_all(&r, result, err);
     release_run(&r);
     if (status == BITCONV_OK)
         *out = &result->public;

@@ -97,7 +97,7 @@ enum bitconv_status bc_outputs_begin(const struct bc_setup *setup, const struct 
     size_t n;
     *out = (struct bc_outputs){.files = NULL};
     BC_TRY(bc_dir_list(setup->dir, &names, &n, err));
-    out->inputs = bc_arena_alloc(&out->arena, n + ckpt->n_shards + 1, sizeof *out->inputs);
+    out->inputs = bc_arena_alloc(&out->arena, n + ckpt->n_shards + 2, sizeof *out->inputs);
     for (size_t i = 0; i < n; i++) {
         char *path = bc_path_join(setup->dir, names[i]);
         /* A GGUF in the folder is the output of an earlier run. */
@@ -114,6 +114,7 @@ enum bitconv_status bc_outputs_begin(const struct bc_setup *setup, const struct 
         add_input(out, ckpt->shard_paths[i], file->dev, file->ino);
     }
     add_input_path(out, setup->options->chat_template);
+    add_input_path(out, setup->options->kernel_config);
     return BITCONV_OK;
 }
 
@@ -169,7 +170,8 @@ bool bc_outputs_seekable(const struct bc_outputs *outputs)
 /* Bytes of a tensor's entry in the header. */
 static uint64_t info_size(const struct bc_plan_tensor *t)
 {
-    return 8 + strlen(t->weight->name) + 4 + 8 * (uint64_t)t->weight->n_dims + 4 + 8;
+    uint64_t ne[4];
+    return 8 + strlen(t->weight->name) + 4 + 8 * (uint64_t)bc_plan_file_shape(t, ne) + 4 + 8;
 }
 
 /* The keys that llama.cpp expects in every file of a set. */
@@ -231,8 +233,10 @@ static enum bitconv_status make_writers(struct bc_outputs *o, const struct bc_pl
     }
     for (size_t i = 0; i < plan->n_tensors; i++) {
         const struct bc_plan_tensor *t = &plan->tensors[i];
+        uint64_t ne[4];
+        const uint32_t n_dims = bc_plan_file_shape(t, ne);
         bitconv_gguf_add_tensor(o->files[o->places[i].file].writer, t->weight->name,
-                                t->type.type_id, t->weight->n_dims, t->weight->ne, t->size);
+                                t->type.type_id, n_dims, ne, t->size);
     }
     return BITCONV_OK;
 }

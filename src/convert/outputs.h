@@ -31,7 +31,8 @@ struct bc_outputs {
 enum bitconv_status bc_outputs_path(const struct bc_setup *setup, const char *name,
                                     struct bc_arena *arena, char **out, struct bitconv_error *err);
 
-/* Finds out what the inputs are (the checkpoint's own files, the chat template): writing to one of
+/* Finds out what the inputs are (the checkpoint's own files, the chat template,
+ * the kernel configuration): writing to one of
  * them is refused later. First call on a zero-initialised *out; release in any case. */
 enum bitconv_status bc_outputs_begin(const struct bc_setup *setup, const struct bc_checkpoint *ckpt,
                                      struct bc_outputs *out, struct bitconv_error *err);

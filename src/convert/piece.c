@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/bytes.h"
+#include "formats/q8_0.h"
 #include "io/gguf_types.h"
 
 enum { CHUNK = 4096 }; /* values on the stack at once */
@@ -20,7 +21,7 @@ struct filler {
 
 /* A pack that can start and stop at its granule is its granules one after the other, with what
  * belongs to the whole tensor behind them. So a piece is packed as if it were a tensor of its own,
- * and only the last one keeps what is behind. */
+ * and only the last one keeps what is behind. Of other packs a piece has the trits only. */
 static enum bitconv_status fill_packed(const struct filler *f)
 {
     struct bc_piece *p = f->p;
@@ -31,9 +32,10 @@ static enum bitconv_status fill_packed(const struct filler *f)
     BC_TRY(bc_weight_trits_at(f->model, t->weight, &t->decision, &f->setup->weights, f->k, p->first,
                               p->n, trits, &p->loss, &p->err));
     f->k->count_trits(trits, p->n, p->counts);
+    p->trits = trits;
+    if (bc_plan_is_whole(t)) return BITCONV_OK;
     pack->pack(f->k, &shape, trits, 0, p->n, p->slot);
     pack->put_scales(&shape, t->decision.scales, 1, p->slot);
-    p->trits = trits;
     p->data = p->slot;
     p->size = (size_t)(p->ends ? pack->size(&shape) : pack->trit_bytes(&shape));
     return BITCONV_OK;
@@ -68,6 +70,13 @@ static uint64_t count_nonzero_32(const float *values, size_t n)
     return count;
 }
 
+/* Bytes of n values of a float type, whole blocks of them. */
+static size_t float_bytes(uint32_t type_id, size_t n)
+{
+    if (type_id == BC_TYPE_Q8_0) return n / BC_Q8_0_BLOCK * BC_Q8_0_BLOCK_SIZE;
+    return type_id == BC_TYPE_F32 ? 4 * n : 2 * n;
+}
+
 /* n <= CHUNK values as the bytes of a float type. */
 static void put_floats(const struct filler *f, const float *values, size_t n, uint8_t *dst)
 {
@@ -78,6 +87,9 @@ static void put_floats(const struct filler *f, const float *values, size_t n, ui
         break;
     case BC_TYPE_BF16:
         f->k->narrow_bf16(values, n, dst);
+        break;
+    case BC_TYPE_Q8_0:
+        bc_q8_0_from_floats(f->k, values, n / BC_Q8_0_BLOCK, dst);
         break;
     default:
         for (size_t i = 0; i < n; i++)
@@ -102,12 +114,13 @@ static enum bitconv_status chunk_of_trits(const struct filler *f, uint64_t at, s
     return BITCONV_OK;
 }
 
-/* The general way: float32 values, chunk by chunk, narrowed to the type. */
+/* The general way: float32 values, chunk by chunk, narrowed to the type. Pieces, slices and chunks
+ * are whole blocks of Q8_0, because the rows are. */
 static enum bitconv_status fill_floats(const struct filler *f)
 {
     struct bc_piece *p = f->p;
     const struct bc_plan_tensor *t = p->tensor;
-    const size_t width = t->type.type_id == BC_TYPE_F32 ? 4 : 2;
+    const uint32_t type_id = t->type.type_id;
     const uint64_t slice_values = t->ternary ? t->n / t->decision.n_scales : t->n;
     size_t n;
     for (size_t done = 0; done < p->n; done += n) {
@@ -121,10 +134,10 @@ static enum bitconv_status fill_floats(const struct filler *f)
         else
             BC_TRY(bc_weight_f32_at(f->model, t->weight, &f->setup->weights, f->k, at, n, values,
                                     &p->err));
-        put_floats(f, values, n, p->slot + width * done);
+        put_floats(f, values, n, p->slot + float_bytes(type_id, done));
     }
     p->data = p->slot;
-    p->size = width * p->n;
+    p->size = float_bytes(type_id, p->n);
     return BITCONV_OK;
 }
 

@@ -5,9 +5,9 @@
 
 #include "convert/plan.h"
 
-/* Values of a piece: a multiple of every pack's granule. Fixed, because the sums in `loss` are
- * added up piece by piece: their order must not depend on the machine. */
-#define BC_PIECE_VALUES ((size_t)1 << 17)
+/* Values of a piece: a multiple of every pack's granule and run. Fixed, because the sums in `loss`
+ * are added up piece by piece: their order must not depend on the machine. */
+#define BC_PIECE_VALUES ((size_t)30 * 4096)
 /* Memory of a piece: float32 values, or packed bytes and trits, and what stands behind the last
  * packed byte. */
 #define BC_PIECE_SLOT (4 * BC_PIECE_VALUES + 64)
@@ -20,7 +20,9 @@ struct bc_piece {
     uint8_t *slot;     /* BC_PIECE_SLOT bytes */
 
     /* Results of bc_piece_fill: */
-    const uint8_t *data; /* bytes of the file: in the slot, or in the mapped source */
+    /* Bytes of the file: in the slot, or in the mapped source. None for packs that are put together
+     * as a whole (whole.h). */
+    const uint8_t *data;
     size_t size;
     const int8_t *trits; /* n of them, for packed tensors; else NULL */
     uint64_t counts[4];

@@ -9,6 +9,7 @@
 #include "base/bytes.h"
 #include "base/mem.h"
 #include "convert/plan_types.h"
+#include "formats/q8_0.h"
 #include "io/gguf_types.h"
 
 enum {
@@ -48,7 +49,7 @@ void bc_plan_release(struct bc_plan *plan)
 
 static struct bc_pack_shape shape_of(const struct bc_weight *w, uint64_t n)
 {
-    struct bc_pack_shape s = {.cols = w->ne[0], .rows = 1, .n = n};
+    struct bc_pack_shape s = {.cols = w->ne[0], .rows = 1, .n = n, .n_dims = w->n_dims};
     if (w->n_dims >= 2) s.rows = w->ne[1];
     s.slices = n / (s.cols * s.rows);
     return s;
@@ -61,7 +62,21 @@ static bool float_size(const struct bc_plan_tensor *t, uint64_t *out)
     return type != NULL && bc_type_bytes(type, t->weight->n_dims, t->weight->ne, out);
 }
 
-static enum bitconv_status set_size(struct bc_plan_tensor *t, struct bitconv_error *err)
+uint32_t bc_plan_file_shape(const struct bc_plan_tensor *t, uint64_t ne[4])
+{
+    const bool payload = t->type.pack != NULL && t->type.pack->open_payload != NULL;
+    for (size_t i = 0; i < 4; i++)
+        ne[i] = payload ? 1 : t->weight->ne[i];
+    if (payload) ne[0] = t->size;
+    return payload ? 1 : t->weight->n_dims;
+}
+
+bool bc_plan_is_whole(const struct bc_plan_tensor *t)
+{
+    return t->type.pack != NULL && t->type.pack->granule == 0;
+}
+
+enum bitconv_status bc_plan_set_size(struct bc_plan_tensor *t, struct bitconv_error *err)
 {
     if (t->type.pack != NULL) {
         t->size = t->type.pack->size(&t->shape);
@@ -72,10 +87,19 @@ static enum bitconv_status set_size(struct bc_plan_tensor *t, struct bitconv_err
                    t->type.type_name);
 }
 
+/* Can a tensor of its shape have its type? If not, the reason goes to why. */
+static bool fits(const struct bc_setup *setup, struct bc_plan_tensor *t, char *why, size_t why_size)
+{
+    if (t->type.pack != NULL)
+        return bc_format_fit(t->type.pack, &setup->tilings, &t->shape, why, why_size);
+    return t->type.type_id != BC_TYPE_Q8_0 || bc_q8_0_check(t->shape.cols, why, why_size);
+}
+
 enum bitconv_status bc_plan_misfit(const struct bc_setup *setup, struct bc_plan_tensor *t,
                                    const char *why, struct bc_findings *findings,
                                    struct bitconv_error *err)
 {
+    char as_well[WHY_SIZE];
     if (setup->misfit.name == NULL) {
         bc_finding(findings, BITCONV_E_UNSUPPORTED,
                    "%s: misfit: %s (--on-misfit f16 stores such tensors as F16)", t->weight->name,
@@ -84,7 +108,12 @@ enum bitconv_status bc_plan_misfit(const struct bc_setup *setup, struct bc_plan_
     }
     t->misfit = true;
     t->type = setup->misfit;
-    return set_size(t, err);
+    if (!fits(setup, t, as_well, sizeof as_well)) {
+        bc_finding(findings, BITCONV_E_UNSUPPORTED, "%s: misfit: %s; and --on-misfit %s: %s",
+                   t->weight->name, why, setup->misfit.name, as_well);
+        return BITCONV_OK;
+    }
+    return bc_plan_set_size(t, err);
 }
 
 static enum bitconv_status plan_tensor(const struct bc_setup *setup, const struct bc_model *model,
@@ -96,12 +125,8 @@ static enum bitconv_status plan_tensor(const struct bc_setup *setup, const struc
     *t = (struct bc_plan_tensor){.weight = w, .n = bc_weight_count(w)};
     t->shape = shape_of(w, t->n);
     bc_plan_type(setup, model, w, &t->type, &t->ternary);
-    if (t->type.pack != NULL && (!t->type.pack->row_major || t->type.pack->granule == 0))
-        return bc_fail(err, BITCONV_E_BUG, "%s: pack %s cannot be written piece by piece", w->name,
-                       t->type.name);
-    if (t->type.pack != NULL && !t->type.pack->check(&t->shape, why, sizeof why))
-        return bc_plan_misfit(setup, t, why, findings, err);
-    return set_size(t, err);
+    if (!fits(setup, t, why, sizeof why)) return bc_plan_misfit(setup, t, why, findings, err);
+    return bc_plan_set_size(t, err);
 }
 
 /* ---- summaries ---- */
@@ -123,16 +148,39 @@ static void warn_row_lengths(const struct bc_plan *plan, const struct bitconv_si
            first->weight->name, first->shape.cols, X86_BLOCK, n);
 }
 
+/* Without the metadata a reader has to work out the tiles as it would for a file of others. */
+static void warn_lost_tiles(const struct bc_setup *setup, const struct bc_plan *plan,
+                            const struct bitconv_sink *sink)
+{
+    const char *first = NULL;
+    size_t n = 0;
+    for (size_t i = 0; i < plan->n_tensors && setup->options->plain; i++) {
+        const struct bc_plan_tensor *t = &plan->tensors[i];
+        struct bc_pack_shape shape = t->shape;
+        char why[WHY_SIZE];
+        if (t->type.pack == NULL || t->type.pack->choose_tile == NULL) continue;
+        if (bc_format_fit(t->type.pack, NULL, &shape, why, sizeof why) &&
+            memcmp(shape.tile, t->shape.tile, sizeof shape.tile) == 0)
+            continue;
+        if (n++ == 0) first = t->weight->name;
+    }
+    if (n > 0)
+        bc_say(sink, BITCONV_WARNING,
+               "%s: --plain leaves out the tile, and it is not the one that readers assume (%zu "
+               "such tensors): they need %s to read the file (--kernel-config)",
+               first, n, setup->options->kernel_config);
+}
+
 /* A file without a single tensor of the asked type is not what was asked for. */
 static enum bitconv_status check_asked_type(const struct bc_setup *setup,
                                             const struct bc_plan *plan, struct bitconv_error *err)
 {
     if (setup->options->vocab_only) return BITCONV_OK;
     for (size_t i = 0; i < plan->n_tensors; i++)
-        if (plan->tensors[i].type.type_id == setup->out.type_id) return BITCONV_OK;
+        if (strcmp(plan->tensors[i].type.name, setup->out.name) == 0) return BITCONV_OK;
     return bc_fail(err, BITCONV_E_UNSUPPORTED,
                    "%s: none of its %zu tensors would be %s: choose another --outtype", setup->dir,
-                   plan->n_tensors, setup->out.type_name);
+                   plan->n_tensors, setup->out.name);
 }
 
 static uint64_t source_bytes(const struct bc_weight *w)
@@ -180,7 +228,7 @@ static void report_misfits(const struct bc_setup *setup, const struct bc_plan *p
     bc_say(sink, BITCONV_WARNING,
            "%zu tensors with %" PRIu64 " parameters (%.1f %% of all) do not fit %s and are stored "
            "as %s: the linear weights take %.2f bits each instead of %.2f",
-           n_tensors, n_misfit, 100.0 * (double)n_misfit / (double)n_all, setup->out.type_name,
+           n_tensors, n_misfit, 100.0 * (double)n_misfit / (double)n_all, setup->out.name,
            setup->misfit.type_name,
            8.0 * (double)(packed_size + misfit_size) / (double)(n_packed + n_misfit),
            8.0 * (double)packed_size / (double)n_packed);
@@ -190,6 +238,7 @@ enum bitconv_status bc_plan_settle(const struct bc_setup *setup, const struct bc
                                    const struct bitconv_sink *sink, struct bitconv_error *err)
 {
     report_misfits(setup, plan, sink);
+    warn_lost_tiles(setup, plan, sink);
     warn_row_lengths(plan, sink);
     return check_asked_type(setup, plan, err);
 }

@@ -15,12 +15,14 @@ struct bc_plan_tensor {
     struct bc_outtype type;
     bool ternary; /* values are trit * scale, from `decision`; else the stored values */
     struct bc_ternary decision; /* empty unless ternary; owned */
-    struct bc_pack_shape shape; /* cols, rows, slices; packs without tiles */
+    struct bc_pack_shape shape; /* tile included, in tiled packs */
     uint64_t n;                 /* values */
-    uint64_t size;              /* bytes in the file, without padding */
-    bool misfit;                /* stored as --on-misfit's type */
-    bool has_nonfinite;         /* NaN or Inf among the stored values, to be stored as 0 */
-    bool reference_differs;     /* a reference converter would write something else here */
+    /* Bytes in the file, without padding; of payload packs a lower bound until the statistics pass
+     * has counted the non-zero weights. */
+    uint64_t size;
+    bool misfit;            /* stored as --on-misfit's type */
+    bool has_nonfinite;     /* NaN or Inf among the stored values, to be stored as 0 */
+    bool reference_differs; /* a reference converter would write something else here */
 
     /* Filled in by the pass over the values (stream.h). */
     uint64_t counts[3]; /* of the trits -1, 0, +1 */
@@ -62,6 +64,14 @@ enum bitconv_status bc_plan_settle(const struct bc_setup *setup, const struct bc
 enum bitconv_status bc_plan_misfit(const struct bc_setup *setup, struct bc_plan_tensor *t,
                                    const char *why, struct bc_findings *findings,
                                    struct bitconv_error *err);
+
+/* Sets t->size from type, shape and count of non-zero weights. */
+enum bitconv_status bc_plan_set_size(struct bc_plan_tensor *t, struct bitconv_error *err);
+/* The tensor's shape in the file (ggml order): that of the weight, or for payload packs one
+ * dimension of bytes. Returns the number of dimensions. */
+uint32_t bc_plan_file_shape(const struct bc_plan_tensor *t, uint64_t ne[4]);
+/* Must the tensor be packed as a whole, behind its last trit (whole.h)? */
+bool bc_plan_is_whole(const struct bc_plan_tensor *t);
 
 /* Bytes of all tensors, without padding. */
 uint64_t bc_plan_size(const struct bc_plan *plan);

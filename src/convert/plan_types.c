@@ -5,10 +5,11 @@
 #include <string.h>
 
 #include "base/bytes.h"
+#include "io/gguf_types.h"
 
 /* Families that the converters treat alike. */
 enum group { GROUP_EMBEDDING, GROUP_BITNET, GROUP_LLAMA, GROUP_ANY };
-/* Kinds of asked types. */
+/* Kinds of asked types. Q8_0 has the rows of BF16: what is not quantized is F32. */
 enum kind { KIND_F32, KIND_F16, KIND_BF16, KIND_PACK };
 /* What a cell of the table says. */
 enum cell { SAME, F32, F16 };
@@ -130,15 +131,31 @@ static float narrowed(const struct bc_outtype *type, float v)
     }
 }
 
-/* The multiplier that BitNet's general script ends up with. Packed weights: it divides by the
- * stored scale for float files and multiplies by it for I2_S, whatever the model does. Master
- * weights: it computes 1 / (1 / mean), in float16 when the checkpoint is. */
-static float reference_scale(const struct bc_weight *w, const struct bc_outtype *type,
-                             const struct bc_ternary *d, uint32_t slice)
+static bool is_tiled(const struct bc_outtype *type)
 {
+    return type->pack != NULL && type->pack->choose_tile != NULL;
+}
+
+/* Does one of the scripts write the pack at all? */
+static bool reference_packs(const struct bc_outtype *type)
+{
+    return is_tiled(type) || type->type_id == BC_TYPE_I2_S;
+}
+
+/* The multiplier that BitNet's general script ends up with. Packed weights: it divides by the
+ * stored scale for float files and multiplies by it for I2_S, whatever the model does; its TL1 and
+ * TL2 files get the largest magnitude of what it has at that point, which is that quotient for its
+ * Llama class and 1 for its BitNet class. Master weights: it computes 1 / (1 / mean), in float16
+ * when the checkpoint is. */
+static float reference_scale(const struct bc_model *model, const struct bc_weight *w,
+                             const struct bc_outtype *type, const struct bc_ternary *d,
+                             uint32_t slice)
+{
+    if (d->stored != NULL && is_tiled(type) && group_of(model) == GROUP_BITNET) return 1.0f;
     if (d->stored != NULL) {
         const float stored = d->stored[slice];
-        return narrowed(type, type->pack != NULL ? stored : 1.0f / stored);
+        const bool multiplies = type->pack != NULL && !is_tiled(type);
+        return narrowed(type, multiplies ? stored : 1.0f / stored);
     }
     const float twice = 1.0f / (1.0f / d->scales[slice]);
     if (w->sources[slice].tensor->dtype == BITCONV_F16)
@@ -153,17 +170,24 @@ bool bc_reference_differs(const struct bc_setup *setup, const struct bc_model *m
     const enum group group = group_of(model);
     if (model->target != BC_TARGET_BITNET) return false;
     if (w->role == BC_ROLE_ROPE) return true; /* rope_freqs: that step of the script never runs */
-    if (group == GROUP_EMBEDDING) return false;
+    if (group == GROUP_EMBEDDING || setup->out.type_id == BC_TYPE_Q8_0) return false;
+    if (setup->out.pack != NULL && !reference_packs(&setup->out)) return false;
     /* The script makes an lm_head of its BitNet class ternary by its first magnitude. */
     if (w->role == BC_ROLE_OUTPUT) return group == GROUP_BITNET && setup->out.pack != NULL;
     if (decision->n_scales == 0) return false;
-    /* Its Llama class has no packs: such tensors come out as F16. */
-    if (group == GROUP_LLAMA && type->pack != NULL) return true;
+    /* Its Llama class has no I2_S: such tensors come out as F16. Of float weights it takes the signs
+     * and the largest magnitude for TL1 and TL2. */
+    if (group == GROUP_LLAMA && type->pack != NULL) {
+        if (!is_tiled(type)) return true;
+        if (decision->stored == NULL) return decision->how != BC_HOW_MAGNITUDE;
+    }
     if (type->pack == NULL && decision->stored == NULL && n_minus_zero > 0) return true;
-    if (decision->how == BC_HOW_ZERO) return false;
+    /* Nothing but zeros: the largest magnitude, 0, becomes the scale of TL1 and TL2. */
+    if (decision->how == BC_HOW_ZERO) return is_tiled(type);
     for (uint32_t i = 0; i < decision->n_scales; i++) {
         const float ours = narrowed(type, decision->scales[i]);
-        if (bc_f32_bits(reference_scale(w, type, decision, i)) != bc_f32_bits(ours)) return true;
+        const float theirs = reference_scale(model, w, type, decision, i);
+        if (bc_f32_bits(theirs) != bc_f32_bits(ours)) return true;
     }
     return false;
 }

@@ -13,6 +13,7 @@ static const struct bc_outtype floats[] = {
     {"f32", "F32", BC_TYPE_F32, 0, NULL},
     {"f16", "F16", BC_TYPE_F16, 1, NULL},
     {"bf16", "BF16", BC_TYPE_BF16, 32, NULL},
+    {"q8_0", "Q8_0", BC_TYPE_Q8_0, 7, NULL},
 };
 #define N_FLOATS (sizeof floats / sizeof floats[0])
 
@@ -33,7 +34,6 @@ static const struct choice conventions[] = {{"auto", BC_SCALE_AUTO},
                                             {"divide", BC_SCALE_DIVIDE},
                                             {NULL, 0}};
 static const struct choice layouts[] = {{"128", 128}, {"64", 64}, {NULL, 0}};
-/* The types written so far have the same ids in both dialects. */
 static const struct choice dialects[] = {{"bitnet", BITCONV_DIALECT_BITNET},
                                          {"bitnet-rebased", BITCONV_DIALECT_BITNET_REBASED},
                                          {NULL, 0}};
@@ -126,6 +126,27 @@ static enum bitconv_status find_outtype(const struct bitconv_convert_options *o,
                : unknown_type("outtype", "i2_s_64", err);
 }
 
+/* TL2 has another id in the rebased dialect, as a type and as general.file_type. */
+static void apply_dialect(struct bc_outtype *out, int dialect)
+{
+    if (dialect != BITCONV_DIALECT_BITNET_REBASED || out->pack == NULL ||
+        out->pack->type_id_rebased == 0)
+        return;
+    out->type_id = out->pack->type_id_rebased;
+    out->file_type = out->pack->type_id_rebased;
+}
+
+static enum bitconv_status load_tilings(struct bc_setup *setup, struct bitconv_error *err)
+{
+    const char *path = setup->options->kernel_config;
+    if (path == NULL) return BITCONV_OK;
+    if (setup->out.pack == NULL || setup->out.pack->choose_tile == NULL)
+        return bc_fail(err, BITCONV_E_ARG,
+                       "--kernel-config: applies to outtypes tl1 and tl2, not to %s",
+                       setup->out.name);
+    return bc_tilings_load(path, &setup->tilings, err);
+}
+
 static enum bitconv_status find_kernels(const char *cpu, const struct bc_kernels **out,
                                         struct bitconv_error *err)
 {
@@ -167,13 +188,21 @@ enum bitconv_status bc_setup_make(const char *dir, const struct bitconv_convert_
     BC_TRY(check_text("pre", o->pre, err));
     BC_TRY(check_text("arch-name", o->arch_name, err));
     BC_TRY(find_kernels(o->cpu, &out->kernels, err));
+    apply_dialect(&out->out, dialect);
+    BC_TRY(load_tilings(out, err));
     out->weights.mode = (enum bc_quant_mode)mode;
     out->weights.zero_nonfinite = o->allow_nonfinite_zero;
     out->model.target = (enum bc_target)target;
     out->model.ternary_outtype = out->out.pack != NULL;
+    out->model.llama_cpp_only_type = out->out.type_id == BC_TYPE_Q8_0;
     out->model.arch_name = o->arch_name;
     out->model.scale_convention = (enum bc_scale_convention)convention;
     out->model.quantize_regex = o->quantize_regex;
     out->model.keep_regex = o->keep_regex;
     return BITCONV_OK;
+}
+
+void bc_setup_release(struct bc_setup *setup)
+{
+    bc_tilings_release(&setup->tilings);
 }

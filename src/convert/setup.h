@@ -5,6 +5,7 @@
 
 #include "bitconv/convert.h"
 #include "formats/format.h"
+#include "formats/tiling.h"
 #include "model/weights.h"
 
 /* A type that tensors of the output can have: a float type or a ternary pack. */
@@ -29,11 +30,13 @@ struct bc_setup {
     struct bc_weight_options weights;
     struct bc_model_options model;
     const struct bc_kernels *kernels;
+    struct bc_tilings tilings; /* of --kernel-config; empty without; owned */
 };
 
 /* Checks every option that can be judged without the checkpoint. `dir` and `options` are borrowed.
- */
+ * Release *out in any case. */
 enum bitconv_status bc_setup_make(const char *dir, const struct bitconv_convert_options *options,
                                   struct bc_setup *out, struct bitconv_error *err);
+void bc_setup_release(struct bc_setup *setup);
 
 #endif

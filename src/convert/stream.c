@@ -12,6 +12,7 @@
 #include "base/bytes.h"
 #include "base/mem.h"
 #include "convert/piece.h"
+#include "convert/whole.h"
 #include "formats/fingerprint.h"
 
 enum { N_PIECES = 16 };
@@ -24,6 +25,7 @@ struct batch {
 /* The end that writes: one task at a time works on it, in the order of the file. */
 struct writer {
     struct bc_fingerprint fingerprint; /* of the tensor at hand, when packed */
+    struct bc_whole whole;             /* the same, when packed as a whole */
     uint64_t n_written;                /* bytes, for progress */
     enum bitconv_status status;
     struct bitconv_error err;
@@ -39,9 +41,9 @@ struct stream {
     uint64_t first;
 };
 
-uint64_t bc_stream_memory(void)
+uint64_t bc_stream_memory(const struct bc_plan *plan)
 {
-    return 2 * (uint64_t)N_PIECES * BC_PIECE_SLOT + sizeof(struct stream);
+    return 2 * (uint64_t)N_PIECES * BC_PIECE_SLOT + sizeof(struct stream) + bc_whole_memory(plan);
 }
 
 enum bitconv_status bc_pad_to(struct bc_out *out, uint64_t offset, struct bitconv_error *err)
@@ -118,9 +120,32 @@ static enum bitconv_status end_tensor(struct stream *s, const struct bc_piece *p
     return BITCONV_OK;
 }
 
-static enum bitconv_status write_piece(struct stream *s, const struct bc_piece *p)
+/* Bytes of the tensor at hand. */
+static enum bitconv_status put_bytes(struct stream *s, const struct bc_plan_tensor *t,
+                                     const uint8_t *data, uint64_t size)
 {
     const struct bc_stream_job *job = s->job;
+    struct writer *w = &s->writer;
+    w->n_written += size;
+    if (job->files == NULL) return BITCONV_OK;
+    return bc_out_write(job->files[job->places[t - job->plan->tensors].file], data, (size_t)size,
+                        &w->err);
+}
+
+/* The bytes come all at once, with the last piece. Where nothing is written there are none. */
+static enum bitconv_status write_whole(struct stream *s, const struct bc_piece *p)
+{
+    const struct bc_kernels *k = s->job->setup->kernels;
+    struct bc_whole *whole = &s->writer.whole;
+    const uint8_t *bytes = NULL;
+    if (s->job->files != NULL) bc_whole_add(whole, k, p->tensor, p->first, p->trits, p->n);
+    if (!p->ends) return BITCONV_OK;
+    if (s->job->files != NULL) bytes = bc_whole_end(whole, k, p->tensor);
+    return put_bytes(s, p->tensor, bytes, p->tensor->size);
+}
+
+static enum bitconv_status write_piece(struct stream *s, const struct bc_piece *p)
+{
     struct bc_plan_tensor *t = p->tensor;
     struct writer *w = &s->writer;
     if (p->status != BITCONV_OK) return pass_on(&p->err, &w->err);
@@ -132,11 +157,7 @@ static enum bitconv_status write_piece(struct stream *s, const struct bc_piece *
     t->loss.n_minus_zero += p->loss.n_minus_zero;
     t->n_flushed += p->n_flushed;
     if (p->trits != NULL) bc_fingerprint_trits(&w->fingerprint, p->trits, p->n);
-    if (job->files != NULL) {
-        const uint32_t file = job->places[t - job->plan->tensors].file;
-        BC_TRY(bc_out_write(job->files[file], p->data, p->size, &w->err));
-    }
-    w->n_written += p->size;
+    BC_TRY(bc_plan_is_whole(t) ? write_whole(s, p) : put_bytes(s, t, p->data, p->size));
     return p->ends ? end_tensor(s, p) : BITCONV_OK;
 }
 
@@ -207,12 +228,14 @@ enum bitconv_status bc_stream_run(const struct bc_stream_job *job, struct bitcon
     enum bitconv_status status = BITCONV_OK;
     if (s == NULL || memory == NULL) {
         status = bc_fail_nomem(err, "buffers of the conversion");
-    } else {
+    } else if (job->files == NULL ||
+               (status = bc_whole_begin(&s->writer.whole, job->plan, err)) == BITCONV_OK) {
         s->job = job;
         for (size_t i = 0; i < 2 * (size_t)N_PIECES; i++)
             s->batches[i / N_PIECES].pieces[i % N_PIECES].slot = memory + i * BC_PIECE_SLOT;
         status = run_batches(s, err);
         bc_fingerprint_cancel(&s->writer.fingerprint);
+        bc_whole_release(&s->writer.whole);
     }
     bc_free(memory);
     bc_free(s);

@@ -28,12 +28,13 @@ struct bc_stream_job {
 
 /* Computes every tensor of the plan and writes it at its place (zeros up to there). Fills in the
  * results of the plan's tensors: counts, loss, fingerprint. They and the bytes do not depend on the
- * number of threads. Memory: bc_stream_memory bytes, whatever the model. CANCELED when the sink's
+ * number of threads. Memory: bc_stream_memory bytes at most. CANCELED when the sink's
  * flag is raised between two batches. */
 enum bitconv_status bc_stream_run(const struct bc_stream_job *job, struct bitconv_error *err);
 
-/* Anonymous memory of a run, in bytes. */
-uint64_t bc_stream_memory(void);
+/* Anonymous memory of a run that writes, in bytes: a fixed amount, and for packs that are put
+ * together as a whole the largest tensor. */
+uint64_t bc_stream_memory(const struct bc_plan *plan);
 
 /* Writes zeros up to `offset`. */
 enum bitconv_status bc_pad_to(struct bc_out *out, uint64_t offset, struct bitconv_error *err);

@@ -10,10 +10,12 @@
 #include <stdint.h>
 
 enum {
+    LEAF1_ECX_POPCNT = 1 << 23,
     LEAF1_ECX_OSXSAVE = 1 << 27,
     LEAF1_ECX_AVX = 1 << 28,
     LEAF1_ECX_F16C = 1 << 29,
     LEAF7_EBX_AVX2 = 1 << 5,
+    LEAF7_EBX_BMI2 = 1 << 8,
     LEAF7_EBX_AVX512F = 1 << 16,
     LEAF7_EBX_AVX512BW = 1 << 30
 };
@@ -38,11 +40,12 @@ struct bc_cpu bc_cpu_detect(void)
     struct bc_cpu cpu = {false, false, false};
     unsigned eax, ebx, ecx, edx;
     if (!__get_cpuid(1, &eax, &ebx, &ecx, &edx)) return cpu;
-    if (!all_of(ecx, LEAF1_ECX_OSXSAVE | LEAF1_ECX_AVX | LEAF1_ECX_F16C)) return cpu;
+    if (!all_of(ecx, LEAF1_ECX_POPCNT | LEAF1_ECX_OSXSAVE | LEAF1_ECX_AVX | LEAF1_ECX_F16C))
+        return cpu;
     if (!__get_cpuid_count(7, 0, &eax, &ebx, &ecx, &edx)) return cpu;
 
     const uint32_t state = enabled_state();
-    cpu.avx2 = all_of(ebx, LEAF7_EBX_AVX2) && all_of(state, XCR0_YMM);
+    cpu.avx2 = all_of(ebx, LEAF7_EBX_AVX2 | LEAF7_EBX_BMI2) && all_of(state, XCR0_YMM);
     cpu.avx512 = cpu.avx2 && all_of(state, XCR0_ZMM) &&
                  all_of(ebx, LEAF7_EBX_AVX512F | LEAF7_EBX_AVX512BW | LEAF7_EBX_AVX512VL);
     return cpu;

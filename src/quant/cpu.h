@@ -8,7 +8,7 @@
 /* True only when the whole row of kernels can run: every instruction set it uses, and the register
  * state that the operating system saves on a task switch. */
 struct bc_cpu {
-    bool avx2;   /* x86-64: AVX2 and F16C, YMM state enabled */
+    bool avx2;   /* x86-64: AVX2, F16C, BMI2 and POPCNT, YMM state enabled */
     bool avx512; /* x86-64: AVX-512 F, BW and VL (with the former), ZMM and mask state enabled */
     bool neon;   /* AArch64, where Advanced SIMD is part of the base architecture */
 };

@@ -51,6 +51,25 @@ struct bc_kernels {
      */
     void (*pack_planes)(const int8_t *src, size_t n_blocks, size_t width, uint8_t *dst);
     bool (*unpack_planes)(const uint8_t *src, size_t n_blocks, size_t width, int8_t *dst);
+
+    /* BITCOS (formats/bitcos.md), n trits: bit i % 64 of little-endian word i / 64 of the bitmap is
+     * set where trit i is not 0 (8 * ceil(n / 64) bytes, spare bits 0); and a bit for each of
+     * those, set where it is negative, goes to the stream of n_words words `signs`, from bit `rank`
+     * on. Returns the rank behind the last one. Of the words from rank / 64 to (result) / 64, as
+     * far as the stream has them, the bits below `rank` are kept and those that got no sign are 0;
+     * other words are not touched, and signs behind the last word are dropped. */
+    uint64_t (*bitcos_pack)(const int8_t *src, size_t n, uint8_t *bitmap, uint8_t *signs,
+                            size_t n_words, uint64_t rank);
+    /* The inverse, from a stream of n_signs bits in whole words. A weight whose sign would be at or
+     * behind n_signs becomes 2, and the result is then above n_signs. */
+    uint64_t (*bitcos_unpack)(const uint8_t *bitmap, size_t n, const uint8_t *signs,
+                              uint64_t n_signs, uint64_t rank, int8_t *dst);
+
+    /* T5 (formats/t5.md), ceil(n / 5) bytes: five base-3 digits trit + 1 each, the first the
+     * lowest, missing ones 1. Defined for -1, 0, +1 only. */
+    void (*t5_pack)(const int8_t *src, size_t n, uint8_t *dst);
+    /* The inverse; trits of a byte above 242 become 2, and the result is then false. */
+    bool (*t5_unpack)(const uint8_t *src, size_t n, int8_t *dst);
 };
 
 /* Fastest row this processor and operating system support. Never NULL. This and the other two

@@ -6,6 +6,7 @@
 #include <immintrin.h>
 #include <math.h>
 
+#include "quant/kernels_bitcos.h"
 #include "quant/kernels_rows.h"
 
 /* By attribute, so that the file needs no flags of its own and builds into any x86-64 program. */
@@ -341,6 +342,10 @@ const struct bc_kernels bc_kernels_avx2 = {
     .count_trits = count_trits,
     .pack_planes = pack_planes,
     .unpack_planes = unpack_planes,
+    .bitcos_pack = bc_avx2_bitcos_pack,
+    .bitcos_unpack = bc_avx2_bitcos_unpack,
+    .t5_pack = bc_avx2_t5_pack,
+    .t5_unpack = bc_table_t5_unpack,
 };
 
 #else

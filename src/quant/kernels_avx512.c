@@ -6,6 +6,7 @@
 #include <immintrin.h>
 #include <math.h>
 
+#include "quant/kernels_bitcos.h"
 #include "quant/kernels_rows.h"
 
 #define AVX512 __attribute__((target("avx512f,avx512bw,avx512vl,avx2,f16c")))
@@ -316,6 +317,10 @@ const struct bc_kernels bc_kernels_avx512 = {
     .count_trits = count_trits,
     .pack_planes = pack_planes,
     .unpack_planes = unpack_planes,
+    .bitcos_pack = bc_avx512_bitcos_pack,
+    .bitcos_unpack = bc_avx512_bitcos_unpack,
+    .t5_pack = bc_avx2_t5_pack,
+    .t5_unpack = bc_table_t5_unpack,
 };
 
 #else

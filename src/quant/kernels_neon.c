@@ -7,6 +7,7 @@
 #include <arm_neon.h>
 #include <math.h>
 
+#include "quant/kernels_bitcos.h"
 #include "quant/kernels_rows.h"
 
 static inline uint16x8_t load_8_halves(const uint8_t *p)
@@ -288,6 +289,10 @@ const struct bc_kernels bc_kernels_neon = {
     .count_trits = count_trits,
     .pack_planes = pack_planes,
     .unpack_planes = unpack_planes,
+    .bitcos_pack = bc_neon_bitcos_pack,
+    .bitcos_unpack = bc_neon_bitcos_unpack,
+    .t5_pack = bc_table_t5_pack,
+    .t5_unpack = bc_table_t5_unpack,
 };
 
 #else

@@ -134,7 +134,8 @@ static enum bitconv_status describe(struct bc_inspector *in, const struct bitcon
         describe_gguf(in);
         bc_model_info_gguf(c->gguf, &in->data->arena, collector, &info);
         copy_info(in, &info);
-        return bc_stated_read(c->gguf, &in->data->arena, &in->stated, err);
+        BC_TRY(bc_stated_read(c->gguf, &in->data->arena, &in->stated, err));
+        return bc_stated_config(&in->stated, in->options->kernel_config, err);
     case BITCONV_CONTAINER_SAFETENSORS:
         in->out->n_files = 1;
         in->out->file_size = bc_container_size(c);

@@ -87,6 +87,7 @@ static enum bitconv_status scan_packed(struct bc_inspector *in, const struct bc_
     bc_ternary_stats(&scan, &stats);
     if (in->options->stats) t->stats = stats;
     if (stats.one_code) warn_one_code(in, t->name, scan.minus != 0 ? -1 : scan.plus != 0);
+    if (scan.payload[0] != '\0') bc_inspect_warn(in, "%s: %s", t->name, scan.payload);
     if (scan.illegal != 0)
         bc_inspect_warn(in, "%s: %llu codes that %s does not define", t->name,
                         (unsigned long long)scan.illegal, p->format->name);
@@ -97,6 +98,15 @@ static enum bitconv_status scan_packed(struct bc_inspector *in, const struct bc_
     hash->name = t->name;
     hash->hash = scan.fingerprint;
     return BITCONV_OK;
+}
+
+/* A payload is a tensor of weights, not of the bytes that carry it. */
+static void show_payload(const struct bc_packed *p, struct bitconv_inspected_tensor *t)
+{
+    t->n_dims = p->n_dims;
+    memcpy(t->ne, p->ne, sizeof t->ne);
+    t->n_elements = p->shape.n;
+    t->bits_per_weight = 8.0 * (double)t->size / (double)t->n_elements;
 }
 
 /* The scale beside a packed weight of a checkpoint; NULL: it is no such weight. */
@@ -129,7 +139,7 @@ static enum bitconv_status measure(struct bc_inspector *in, size_t index,
                                    struct bitconv_error *err)
 {
     const struct bc_container *c = &in->data->container;
-    struct bc_values values;
+    struct bc_decoded values;
     char why[WHY_BYTES] = "";
     if (c->gguf != NULL) {
         struct bc_packed packed;
@@ -138,13 +148,15 @@ static enum bitconv_status measure(struct bc_inspector *in, size_t index,
             bc_inspect_warn(in, "%s: %s", t->name, why);
         if (packed.format != NULL) {
             t->pack = packed.format->name;
+            if (packed.format->open_payload != NULL) show_payload(&packed, t);
             BC_TRY(scan_packed(in, &packed, t, hash, err));
         }
     }
     const struct bitconv_tensor *scale = offline_scale(in, index);
     if (in->options->stats && scale != NULL) {
         measure_offline(in, index, scale, t);
-    } else if (in->options->stats && t->pack == NULL && bc_container_values(c, index, &values)) {
+    } else if (in->options->stats && t->pack == NULL &&
+               bc_decoded_open(c, index, &in->stated, &values, why, sizeof why) == BITCONV_OK) {
         BC_TRY(bc_number_stats(&values, in->kernels, in->pool, in->sink, &t->stats, err));
         if (t->stats.nonfinite != 0)
             bc_inspect_warn(in, "%s: %llu values are NaN or infinite", t->name,
@@ -192,13 +204,21 @@ static int compare_totals(const void *a, const void *b)
     return strcmp(x->type, y->type);
 }
 
+/* Packs that share a GGUF type with something else are named themselves. */
+static const char *shown_type(const struct bitconv_inspected_tensor *t)
+{
+    const struct bc_format *f = t->pack != NULL ? bc_format_find(t->pack) : NULL;
+    const bool shared = f != NULL && bc_format_by_type(f->type_id) != f;
+    return shared ? t->pack : t->type;
+}
+
 static enum bitconv_status sum_types(struct bc_inspector *in, struct bitconv_error *err)
 {
     struct bitconv_inspection *out = in->out;
     size_t cap = 0;
     for (size_t i = 0; i < out->n_tensors; i++) {
         const struct bitconv_inspected_tensor *t = &out->tensors[i];
-        const char *name = t->pack != NULL && strcmp(t->pack, "i2_s_64") == 0 ? t->pack : t->type;
+        const char *name = shown_type(t);
         size_t at = 0;
         while (at < out->n_types && strcmp(out->types[at].type, name) != 0)
             at++;

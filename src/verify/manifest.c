@@ -177,6 +177,8 @@ static enum bitconv_status compare_tensors(struct comparison *c, const struct bc
                        name, c->path);
             continue;
         }
+        if (c->seen[index])
+            return bc_fail(err, BITCONV_E_CORRUPT, "%s: tensor %s occurs twice", c->path, name);
         c->seen[index] = true;
         compare_tensor(c, e, name, (size_t)index);
     }

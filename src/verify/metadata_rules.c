@@ -11,7 +11,7 @@
 #include "base/mem.h"
 #include "verify/metadata_shapes.h"
 
-enum { KEY_BYTES = 160 };
+enum { KEY_BYTES = 160, FILE_TYPE_F16 = 1 };
 
 struct checker {
     const struct bitconv_gguf *file;
@@ -304,11 +304,32 @@ static size_t count_types(const struct checker *c, const struct file_type *row, 
     return n;
 }
 
-static bool holds_packs(const struct checker *c)
+static bool holds_type(const struct checker *c, const char *type)
 {
     for (size_t i = 0; i < bitconv_gguf_n_tensors(c->file); i++)
-        if (strcmp(bitconv_gguf_tensor_at(c->file, i)->type_name, "I2_S") == 0) return true;
+        if (strcmp(bitconv_gguf_tensor_at(c->file, i)->type_name, type) == 0) return true;
     return false;
+}
+
+/* Packs of bitnet.cpp, whose files say so. */
+static const struct pack_type {
+    const char *type;
+    uint64_t ids[2];
+} pack_types[] = {{"I2_S", {40, 40}}, {"TL1", {38, 38}}, {"TL2", {39, 42}}};
+
+/* A file type other than that of the packs in the file. */
+static void check_pack_type(const struct checker *c, uint64_t id)
+{
+    const struct pack_type *missed = NULL;
+    for (size_t i = 0; i < sizeof pack_types / sizeof pack_types[0]; i++) {
+        const struct pack_type *row = &pack_types[i];
+        if (!holds_type(c, row->type)) continue;
+        if (id == row->ids[0] || id == row->ids[1]) return;
+        missed = row;
+    }
+    if (missed != NULL)
+        say(c, true, "general.file_type is %" PRIu64 ", the file holds %s tensors (%" PRIu64 ")",
+            id, missed->type, missed->ids[0]);
 }
 
 static void check_file_type(const struct checker *c)
@@ -320,6 +341,7 @@ static void check_file_type(const struct checker *c)
         const struct file_type *row = &file_types[i];
         if (row->id != id) continue;
         if (count_types(c, row, &n_matrices) > 0 || n_matrices == 0) continue;
+<<<<<<< HEAD
         bc_rule_say(c->report, true,
                     "general.file_type %" PRIu64 " says %s%s%s%s, 0 tensors are %s", id,
                     row->types[0], row->types[1] != NULL ? " (in mainline " : "",
@@ -330,6 +352,16 @@ static void check_file_type(const struct checker *c)
     if (id != 40 && holds_packs(c))
         bc_rule_say(c->report, true,
                     "general.file_type is %" PRIu64 ", the file holds I2_S tensors (40)", id);
+=======
+        if (id == FILE_TYPE_F16 && holds_type(c, "I8")) continue; /* as payload files say */
+        say(c, true, "general.file_type %" PRIu64 " says %s%s%s%s, 0 tensors are %s", id,
+            row->types[0], row->types[1] != NULL ? " (in mainline " : "",
+            row->types[1] != NULL ? row->types[1] : "", row->types[1] != NULL ? ")" : "",
+            row->types[0]);
+        return;
+    }
+    check_pack_type(c, id);
+>>>>>>> 53a3c2f939d76e0ff6b11373c66c36e5d7f49608
 }
 
 /* Another converter keeps the scale in a tensor of its own, to be divided by: never applied

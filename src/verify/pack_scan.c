@@ -3,8 +3,8 @@
  *
  * A flat pack (row-major order, trits first, scale behind them) is handled in pieces: a run of
  * trits that starts and ends at the pack's granule packs to the same bytes as a tensor of its own
- * would, so neither the trits nor the packed bytes are ever held as a whole. Other packs are
- * decoded and packed whole. */
+ * would, so neither the trits nor the packed bytes are ever held as a whole. A payload is decoded in
+ * pieces and packed run by run behind one another. Other packs are decoded and packed whole. */
 #include "verify/pack_scan.h"
 
 #include <inttypes.h>
@@ -19,6 +19,8 @@
 
 enum { PIECE_TRITS = 65536, BATCH_PIECES = 64, MAX_GRANULE = 4096 };
 
+enum mode { MODE_FLAT, MODE_RUNS, MODE_WHOLE };
+
 struct piece {
     uint64_t counts[3];
     uint64_t illegal, first_illegal, mismatch;
@@ -27,7 +29,7 @@ struct piece {
 struct scanner {
     const struct bc_packed *p;
     const struct bc_kernels *k;
-    bool flat;
+    enum mode mode;
     uint64_t piece_n;     /* trits of a piece */
     uint64_t first, n;    /* the batch: trits [first, first + n) */
     int8_t *trits;        /* of the batch */
@@ -45,7 +47,7 @@ static uint64_t min_u64(uint64_t a, uint64_t b)
 /* A run of n trits as a tensor of its own. */
 static struct bc_pack_shape run_shape(uint64_t n)
 {
-    const struct bc_pack_shape shape = {n, 1, 1, n, {0, 0, 0}};
+    const struct bc_pack_shape shape = {.cols = n, .rows = 1, .slices = 1, .n = n};
     return shape;
 }
 
@@ -54,35 +56,44 @@ static bool is_flat(const struct bc_format *f)
     return f->row_major && f->max_scales == 1 && f->granule != 0 && f->granule <= MAX_GRANULE;
 }
 
+static enum mode mode_of(const struct bc_format *f)
+{
+    if (is_flat(f)) return MODE_FLAT;
+    return f->run != 0 && f->run <= PIECE_TRITS ? MODE_RUNS : MODE_WHOLE;
+}
+
 static uint64_t offset_of(const struct bc_packed *p, uint64_t first)
 {
     const struct bc_pack_shape shape = run_shape(first);
     return p->format->trit_bytes(&shape);
 }
 
-static const struct bc_format *pack_of(const struct bitconv_gguf_tensor *tensor,
-                                       const struct bc_stated *stated)
+static bool begins_like(const struct bc_format *f, const struct bitconv_gguf_tensor *tensor)
 {
-    const struct bc_stated_tensor *entry =
-        stated != NULL ? bc_stated_find(stated, tensor->name, tensor->name_len) : NULL;
+    return tensor->n_dims == 1 && tensor->size >= 4 && memcmp(tensor->data, f->magic, 4) == 0;
+}
+
+static const struct bc_format *pack_of(const struct bitconv_gguf_tensor *tensor,
+                                       const struct bc_stated_tensor *entry)
+{
     const struct bc_format *fallback = NULL;
     const struct bc_format *f;
     for (size_t i = 0; (f = bc_format_at(i)) != NULL; i++) {
         if (strcmp(f->type_name, tensor->type_name) != 0) continue;
-        if (fallback == NULL) fallback = f;
         if (entry != NULL && strlen(f->name) == entry->pack_len &&
             memcmp(f->name, entry->pack, entry->pack_len) == 0)
             return f;
+        if (fallback == NULL && (f->open_payload == NULL || begins_like(f, tensor))) fallback = f;
     }
     return fallback;
 }
 
-bool bc_packed_open(const struct bitconv_gguf_tensor *tensor, const struct bc_stated *stated,
-                    struct bc_packed *out, char *why, size_t why_size)
+/* The shape, with its tile, of a tensor whose type is the pack's own. */
+static bool open_typed(const struct bitconv_gguf_tensor *tensor, const struct bc_format *f,
+                       const struct bc_stated_tensor *entry, const struct bc_tilings *config,
+                       struct bc_packed *out, char *why, size_t why_size)
 {
-    memset(out, 0, sizeof *out);
-    const struct bc_format *f = pack_of(tensor, stated);
-    if (f == NULL) return true;
+    static const uint32_t none[3] = {0, 0, 0};
     out->shape.cols = tensor->ne[0];
     out->shape.rows = tensor->ne[1];
     out->shape.slices = 1;
@@ -91,7 +102,47 @@ bool bc_packed_open(const struct bitconv_gguf_tensor *tensor, const struct bc_st
     out->shape.n = tensor->n_elements;
     out->n_dims = tensor->n_dims;
     memcpy(out->ne, tensor->ne, sizeof out->ne);
-    if (!f->check(&out->shape, why, why_size)) return false;
+    if (f->choose_tile == NULL || entry == NULL || memcmp(entry->tile, none, sizeof none) == 0)
+        return bc_format_fit(f, config, &out->shape, why, why_size);
+    memcpy(out->shape.tile, entry->tile, sizeof out->shape.tile);
+    return f->check(&out->shape, why, why_size);
+}
+
+/* The shape that a payload gives itself. */
+static bool open_payload(const struct bitconv_gguf_tensor *tensor, const struct bc_format *f,
+                         struct bc_packed *out, char *why, size_t why_size)
+{
+    if (tensor->n_dims != 1) {
+        snprintf(why, why_size, "a payload of %s has one dimension, this tensor has %" PRIu32,
+                 f->name, tensor->n_dims);
+        return false;
+    }
+    if (!f->open_payload(NULL, tensor->data, min_u64(tensor->size, tensor->span), &out->shape, why,
+                         why_size))
+        return false;
+    for (size_t i = 0; i < BITCONV_GGUF_MAX_DIMS; i++)
+        out->ne[i] = 1;
+    out->n_dims = out->shape.n_dims;
+    out->ne[0] = out->shape.cols;
+    out->ne[1] = out->shape.rows;
+    out->ne[2] = out->shape.slices;
+    return true;
+}
+
+bool bc_packed_open(const struct bitconv_gguf_tensor *tensor, const struct bc_stated *stated,
+                    struct bc_packed *out, char *why, size_t why_size)
+{
+    memset(out, 0, sizeof *out);
+    const struct bc_stated_tensor *entry =
+        stated != NULL ? bc_stated_find(stated, tensor->name, tensor->name_len) : NULL;
+    const struct bc_format *f = pack_of(tensor, entry);
+    if (f == NULL) return true;
+    if (f->open_payload != NULL) {
+        if (!open_payload(tensor, f, out, why, why_size)) return false;
+    } else if (!open_typed(tensor, f, entry, stated != NULL ? &stated->config : NULL, out, why,
+                           why_size)) {
+        return false;
+    }
     out->size = f->size(&out->shape);
     if (out->size > tensor->span) {
         snprintf(why, why_size, "%s needs %" PRIu64 " bytes, %" PRIu64 " found", f->type_name,
@@ -110,6 +161,12 @@ uint64_t bc_packed_read(const struct bc_packed *p, uint64_t first, uint64_t n, i
     uint64_t row = first / shape->cols % shape->rows;
     uint64_t slice = first / shape->cols / shape->rows;
     uint64_t illegal = 0;
+    if (p->format->trits_at != NULL) {
+        p->format->trits_at(shape, p->data, first, n, dst);
+        for (uint64_t i = 0; i < n; i++)
+            illegal += dst[i] == BC_TRIT_ILLEGAL;
+        return illegal;
+    }
     for (uint64_t i = 0; i < n; i++) {
         const int trit = p->format->trit_at(shape, p->data, slice, row, col);
         dst[i] = (int8_t)trit;
@@ -200,7 +257,7 @@ static void scan_piece(void *context, size_t index, unsigned worker)
     const uint64_t n = min_u64(s->piece_n, s->n - start);
     int8_t *trits = s->trits + start;
     decode_piece(s, s->first + start, n, trits, &s->pieces[index]);
-    if (s->flat)
+    if (s->mode == MODE_FLAT)
         repack_piece(s, s->first + start, n, trits, s->scratch + worker * s->scratch_size,
                      &s->pieces[index]);
 }
@@ -215,14 +272,18 @@ static void add_piece(struct bc_pack_scan *out, const struct piece *piece)
     if (out->mismatch == BC_NO_INDEX) out->mismatch = piece->mismatch;
 }
 
-/* Packs with tiles or several scales: the whole tensor at once. */
-static void repack_whole(const struct scanner *s, struct bc_pack_scan *out)
+/* Compares what the trits of the whole tensor pack to. Payloads have been packed batch by batch,
+ * their scales stand in front; other packs are packed here, and their scales are not looked at. */
+static void compare_whole(const struct scanner *s, const float *scales, uint32_t n_scales,
+                          struct bc_pack_scan *out)
 {
     const struct bc_packed *p = s->p;
     const uint64_t bytes = p->format->trit_bytes(&p->shape);
-    if (out->illegal != 0) return;
-    memset(s->scratch, 0, s->scratch_size);
-    p->format->pack(s->k, &p->shape, s->trits, 0, p->shape.n, s->scratch);
+    if (out->illegal != 0 || out->payload[0] != '\0') return;
+    if (s->mode == MODE_RUNS)
+        p->format->put_scales(&p->shape, scales, n_scales, s->scratch);
+    else
+        p->format->pack(s->k, &p->shape, s->trits, 0, p->shape.n, s->scratch);
     for (uint64_t i = 0; i < bytes && out->mismatch == BC_NO_INDEX; i++)
         if (s->scratch[i] != p->data[i]) out->mismatch = i;
 }
@@ -234,7 +295,7 @@ static void check_tail(const struct scanner *s, const float *scales, uint32_t n_
 {
     const struct bc_packed *p = s->p;
     const struct bc_pack_shape shape =
-        s->flat ? run_shape(min_u64(p->format->granule, p->shape.n)) : p->shape;
+        s->mode == MODE_FLAT ? run_shape(min_u64(p->format->granule, p->shape.n)) : p->shape;
     const uint64_t begin = p->format->trit_bytes(&shape);
     const uint64_t end = p->format->size(&shape);
     const uint64_t offset = p->format->trit_bytes(&p->shape);
@@ -274,7 +335,7 @@ static enum bitconv_status scan_batches(struct scanner *s, bool lenient, struct 
                                         struct bitconv_error *err)
 {
     const uint64_t total = s->p->shape.n;
-    const uint64_t batch = s->flat ? s->piece_n * BATCH_PIECES : total;
+    const uint64_t batch = s->mode != MODE_WHOLE ? s->piece_n * BATCH_PIECES : total;
     for (s->first = 0; s->first < total; s->first += s->n) {
         if (bc_canceled(sink)) return bc_fail(err, BITCONV_E_CANCELED, "canceled");
         s->n = min_u64(batch, total - s->first);
@@ -282,7 +343,9 @@ static enum bitconv_status scan_batches(struct scanner *s, bool lenient, struct 
         bc_pool_run(pool, n_pieces, scan_piece, s);
         for (size_t i = 0; i < n_pieces; i++)
             add_piece(out, &s->pieces[i]);
-        out->has_fingerprint = out->illegal == 0 || lenient;
+        out->has_fingerprint = out->payload[0] == '\0' && (out->illegal == 0 || lenient);
+        if (s->mode == MODE_RUNS)
+            s->p->format->pack(s->k, &s->p->shape, s->trits, s->first, s->n, s->scratch);
         if (out->has_fingerprint) bc_fingerprint_trits(&s->fingerprint, s->trits, s->n);
     }
     return BITCONV_OK;
@@ -297,6 +360,11 @@ static enum bitconv_status scan_with(struct scanner *s, bool lenient, struct bc_
     for (uint32_t i = 0; i < n_scales; i++)
         scales[i] = p->format->get_scale(&p->shape, p->data, i);
     check_scales(scales, n_scales, out);
+    if (p->format->check_payload != NULL &&
+        !p->format->check_payload(NULL, p->data, p->size, out->payload, sizeof out->payload) &&
+        out->payload[0] == '\0')
+        return bc_fail(err, BITCONV_E_BUG, "a payload of %s is refused without a reason",
+                       p->format->name);
     BC_TRY(bc_fingerprint_begin(&s->fingerprint, p->n_dims, p->ne, scales, n_scales,
                                 all_zero(p, lenient), err));
     const enum bitconv_status status = scan_batches(s, lenient, pool, sink, out, err);
@@ -305,8 +373,8 @@ static enum bitconv_status scan_with(struct scanner *s, bool lenient, struct bc_
         return status;
     }
     out->fingerprint = bc_fingerprint_end(&s->fingerprint);
-    if (!s->flat) repack_whole(s, out);
-    check_tail(s, scales, n_scales, out);
+    if (s->mode != MODE_FLAT) compare_whole(s, scales, n_scales, out);
+    if (s->mode != MODE_RUNS) check_tail(s, scales, n_scales, out);
     return BITCONV_OK;
 }
 
@@ -318,13 +386,16 @@ enum bitconv_status bc_pack_scan(const struct bc_packed *p, bool lenient,
     const struct bc_format *f = p->format;
     memset(out, 0, sizeof *out);
     out->first_illegal = out->mismatch = out->junk = out->bad_scale = BC_NO_INDEX;
-    struct scanner s = {.p = p, .k = k, .flat = is_flat(f)};
-    s.piece_n = s.flat ? PIECE_TRITS / f->granule * f->granule : PIECE_TRITS;
-    const uint64_t batch = min_u64(s.flat ? s.piece_n * BATCH_PIECES : p->shape.n, p->shape.n);
+    struct scanner s = {.p = p, .k = k, .mode = mode_of(f), .piece_n = PIECE_TRITS};
+    if (s.mode == MODE_FLAT) s.piece_n -= PIECE_TRITS % f->granule;
+    if (s.mode == MODE_RUNS) s.piece_n -= PIECE_TRITS % f->run;
+    const uint64_t batch =
+        min_u64(s.mode != MODE_WHOLE ? s.piece_n * BATCH_PIECES : p->shape.n, p->shape.n);
     const struct bc_pack_shape piece = run_shape(s.piece_n);
     const uint32_t n_scales = f->max_scales == 1 ? 1 : (uint32_t)p->shape.slices;
-    const size_t n_scratch = s.flat ? bc_pool_threads(pool) : 1;
-    s.scratch_size = (size_t)(s.flat ? f->size(&piece) : p->size);
+    const bool flat = s.mode == MODE_FLAT;
+    const size_t n_scratch = flat ? bc_pool_threads(pool) : 1;
+    s.scratch_size = (size_t)(flat ? f->size(&piece) : p->size);
 
     s.trits = bc_alloc_array((size_t)batch, 1);
     s.pieces = bc_alloc_array((size_t)(batch / s.piece_n + 1), sizeof *s.pieces);

@@ -17,15 +17,18 @@
 struct bc_packed {
     const struct bc_format *format; /* NULL: not a ternary pack that this version reads */
     struct bc_pack_shape shape;
-    uint32_t n_dims;
+    uint32_t n_dims; /* logical: of payloads as their header says, else the tensor's */
     uint64_t ne[BITCONV_GGUF_MAX_DIMS];
     const uint8_t *data; /* format->size(&shape) bytes */
     uint64_t size;
 };
 
 /* The pack of a tensor: what the file states for it (bitconv.tensor.pack) where that names a pack
- * of the tensor's type, else the default layout of the type. out->format stays NULL for other
- * types. False when the type is a pack but the tensor cannot be one: the reason goes to `why`. */
+ * of the tensor's type, else the default layout of the type; a one-dimensional I8 tensor is a
+ * payload when the file states so or when it begins with the magic of one. The tile of a tiled pack:
+ * what the file states, else that of stated->config or of the pack's own rules. out->format stays
+ * NULL for other types. False when the type is a pack but the tensor cannot be one: the reason goes
+ * to `why`. */
 bool bc_packed_open(const struct bitconv_gguf_tensor *tensor, const struct bc_stated *stated,
                     struct bc_packed *out, char *why, size_t why_size);
 
@@ -36,8 +39,13 @@ uint64_t bc_packed_read(const struct bc_packed *p, uint64_t first, uint64_t n, i
  * messages about illegal codes in flat packs. UINT64_MAX when it cannot be told. */
 uint64_t bc_packed_byte_of(const struct bc_packed *p, uint64_t index);
 
+#define BC_PAYLOAD_WHY 200
+
 struct bc_pack_scan {
     uint64_t minus, zero, plus;
+    /* What is wrong with a payload beyond its size, "" when it is as it should be: its trits mean
+     * nothing then, and no other fault of its bytes is looked for. */
+    char payload[BC_PAYLOAD_WHY];
     uint64_t illegal;       /* codes the pack does not define */
     uint64_t first_illegal; /* flat index of the first, BC_NO_INDEX: none */
     uint64_t mismatch; /* offset of the first byte that its own trits do not pack to, BC_NO_INDEX:
@@ -52,8 +60,8 @@ struct bc_pack_scan {
 };
 
 /* Scans a tensor. The trits are read with trit_at, packed again with the format's own packer and
- * compared with the bytes of the file. Memory: a fixed amount for flat packs, one tensor of trits
- * for tiled ones. lenient: illegal codes count as zeros. */
+ * compared with the bytes of the file. Memory: a fixed amount for flat packs, one tensor of bytes
+ * more for payloads, one of bytes and of trits for tiled packs. lenient: illegal codes count as zeros. */
 enum bitconv_status bc_pack_scan(const struct bc_packed *p, bool lenient,
                                  const struct bc_kernels *k, struct bc_pool *pool,
                                  const struct bitconv_sink *sink, struct bc_pack_scan *out,

@@ -23,8 +23,9 @@ static void check_entry(struct bc_verifier *v, struct bitconv_proof *proof, size
                    (int)(stated->pack_len < 64 ? stated->pack_len : 64), stated->pack, t->type,
                    t->pack);
     if (t->fingerprint[0] == '\0')
-        bc_problem(v, proof, index, "%s: no fingerprint, because not all of its codes are trits",
-                   t->name);
+        bc_problem(v, proof, index,
+                   "%s: no fingerprint, because its bytes are not all such as %s defines", t->name,
+                   t->pack);
     else if (!equals(stated->fingerprint, stated->fingerprint_len, t->fingerprint))
         bc_problem(v, proof, index,
                    "%s: the trits and the scale have fingerprint %s, the file states '%.*s'",
@@ -35,12 +36,12 @@ static void check_entry(struct bc_verifier *v, struct bitconv_proof *proof, size
     if (bc_f32_bits(zeros) != bc_f32_bits(stated->zeros))
         bc_problem(v, proof, index, "%s: bitconv.tensor.zeros says %.9g, %.9g was counted", t->name,
                    (double)stated->zeros, (double)zeros);
-    /* Flat packs have no tile; tiled ones are checked by their own size. */
-    if (tp->packed.format->row_major && (stated->tile[0] | stated->tile[1] | stated->tile[2]) != 0)
+    if (memcmp(stated->tile, tp->packed.shape.tile, sizeof stated->tile) != 0)
         bc_problem(v, proof, index,
-                   "%s: bitconv.tensor.tile says %" PRIu32 ", %" PRIu32 ", %" PRIu32
-                   " for a pack without tiles",
-                   t->name, stated->tile[0], stated->tile[1], stated->tile[2]);
+                   "%s: bitconv.tensor.tile says %" PRIu32 ", %" PRIu32 ", %" PRIu32 "%s", t->name,
+                   stated->tile[0], stated->tile[1], stated->tile[2],
+                   tp->packed.format->choose_tile == NULL ? " for a pack without tiles"
+                                                          : ", a tile was expected");
 }
 
 /* Entries about tensors that are not there, or are not packed. */

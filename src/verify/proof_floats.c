@@ -1,12 +1,56 @@
 /* SPDX-License-Identifier: MIT
- * The floats proof: no tensor stored as floating-point numbers holds a NaN or an infinity. */
+ * The floats proof: no tensor stored as floating-point numbers holds a NaN or an infinity, and no
+ * block of a quantized tensor decodes to one. (The scales of ternary packs belong to the packs
+ * proof.) */
 #include <inttypes.h>
 #include <math.h>
 
 #include "base/bytes.h"
 #include "quant/quantize.h"
+#include "verify/decoded.h"
 #include "verify/proofs.h"
-#include "verify/tensor_stats.h"
+
+enum { PIECE_VALUES = 65536, CHUNK = 4096 };
+
+/* A search through the blocks of one tensor. */
+struct search {
+    const struct bc_decoded *d;
+    uint64_t *first; /* by worker: the lowest index found, BC_NO_INDEX */
+};
+
+static void search_piece(void *context, size_t index, unsigned worker)
+{
+    const struct search *s = context;
+    const uint64_t begin = (uint64_t)index * PIECE_VALUES;
+    const uint64_t end = s->d->n - begin < PIECE_VALUES ? s->d->n : begin + PIECE_VALUES;
+    float values[CHUNK];
+    for (uint64_t at = begin; at < end && at < s->first[worker]; at += CHUNK) {
+        const uint64_t n = end - at < CHUNK ? end - at : CHUNK;
+        bc_dequant_values(s->d->blocks, s->d->data, at, n, values);
+        for (uint64_t i = 0; i < n; i++) {
+            if (isfinite(values[i]) || at + i >= s->first[worker]) continue;
+            s->first[worker] = at + i;
+        }
+    }
+}
+
+/* Index of the first value of a quantized tensor that decodes to NaN or infinity. */
+static enum bitconv_status search_blocks(const struct bc_verifier *v, const struct bc_decoded *d,
+                                         uint64_t *out, struct bitconv_error *err)
+{
+    const unsigned n_workers = bc_pool_threads(v->pool);
+    struct search s = {d, bc_alloc_array(n_workers, sizeof *s.first)};
+    if (s.first == NULL) return bc_fail_nomem(err, "the floats proof");
+    for (unsigned i = 0; i < n_workers; i++)
+        s.first[i] = BC_NO_INDEX;
+    bc_pool_run(v->pool, (size_t)(d->n / PIECE_VALUES + (d->n % PIECE_VALUES != 0 ? 1u : 0u)),
+                search_piece, &s);
+    *out = BC_NO_INDEX;
+    for (unsigned i = 0; i < n_workers; i++)
+        if (s.first[i] < *out) *out = s.first[i];
+    bc_free(s.first);
+    return BITCONV_OK;
+}
 
 /* Index of the first non-finite value. 64-bit numbers are looked at by their own exponent: narrowed
  * to float32 a large one would look infinite. */
@@ -19,12 +63,27 @@ static uint64_t first_nonfinite(const struct bc_verifier *v, const struct bc_val
     return BC_NO_INDEX;
 }
 
-static double value_at(const struct bc_verifier *v, const struct bc_values *values, uint64_t index)
+/* Whether a tensor is this proof's business, and how it is read. */
+static bool is_float(const struct bc_verifier *v, size_t index, struct bc_decoded *d)
 {
-    float f = 0.0f;
-    if (values->dtype == BITCONV_F64) return bc_get_f64(values->data + 8 * index);
-    bc_widen(v->kernels, values, index, 1, &f);
-    return (double)f;
+    char why[256];
+    if (bc_decoded_open(&v->container, index, &v->stated, d, why, sizeof why) != BITCONV_OK)
+        return false; /* the structure and packs proofs say why */
+    if (d->packed.format != NULL) return false;
+    return d->blocks != NULL || bitconv_dtype_is_float(d->numbers.dtype);
+}
+
+static void report(struct bc_verifier *v, struct bitconv_proof *proof, size_t index,
+                   const struct bc_decoded *d, uint64_t at)
+{
+    const char *name = v->result->tensors[index].name;
+    double value = 0;
+    bc_decoded_read(v->kernels, d, at, 1, &value);
+    if (d->blocks == NULL)
+        bc_problem(v, proof, index, "%s: value %" PRIu64 " is %g", name, at, value);
+    else
+        bc_problem(v, proof, index, "%s: value %" PRIu64 " is %g (block %" PRIu64 " of type %s)",
+                   name, at, value, at / d->blocks->block, d->blocks->type_name);
 }
 
 enum bitconv_status bc_prove_floats(struct bc_verifier *v, struct bitconv_proof *proof,
@@ -32,19 +91,20 @@ enum bitconv_status bc_prove_floats(struct bc_verifier *v, struct bitconv_proof 
 {
     uint64_t n = 0;
     for (size_t i = 0; i < v->result->n_tensors; i++) {
-        struct bc_values values;
+        struct bc_decoded d;
+        uint64_t at = BC_NO_INDEX;
         if (bc_canceled(v->sink)) return bc_fail(err, BITCONV_E_CANCELED, "canceled");
-        if (!bc_container_values(&v->container, i, &values) ||
-            !bitconv_dtype_is_float(values.dtype)) {
+        if (!is_float(v, i, &d)) {
             proof->skipped++;
             continue;
         }
         proof->checked++;
-        n += values.n;
-        const uint64_t at = first_nonfinite(v, &values);
-        if (at != BC_NO_INDEX)
-            bc_problem(v, proof, i, "%s: value %" PRIu64 " is %g", v->result->tensors[i].name, at,
-                       value_at(v, &values, at));
+        n += d.n;
+        if (d.blocks != NULL)
+            BC_TRY(search_blocks(v, &d, &at, err));
+        else
+            at = first_nonfinite(v, &d.numbers);
+        if (at != BC_NO_INDEX) report(v, proof, i, &d, at);
     }
     if (proof->checked == 0)
         bc_not_run(v, proof, "the file holds no floating-point tensors");

@@ -90,7 +90,10 @@ static void judge(struct bc_verifier *v, struct bitconv_proof *proof, size_t ind
     out->scale = scan->scale;
     out->zeros = (double)scan->zero / (double)v->tensors[index].packed.shape.n;
     if (scan->has_fingerprint) bc_hash128_hex(scan->fingerprint, out->fingerprint);
-    if (scan->illegal != 0) report_illegal(v, proof, index);
+    if (scan->payload[0] != '\0')
+        bc_problem(v, proof, index, "%s: %s", t->name, scan->payload);
+    else if (scan->illegal != 0)
+        report_illegal(v, proof, index);
     if (scan->mismatch != BC_NO_INDEX)
         bc_problem(v, proof, index,
                    "%s: the byte at offset %" PRIu64 " is not what its own trits pack to", t->name,

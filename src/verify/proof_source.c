@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/bytes.h"
+#include "formats/q8_0.h"
 #include "verify/source_state.h"
 #include "verify/source_values.h"
 
@@ -13,14 +14,18 @@ static void check_shape(struct bc_verifier *v, struct bitconv_proof *proof,
                         const struct bc_weight *w, size_t index, bool *ok)
 {
     const struct bitconv_gguf_tensor *t = bitconv_gguf_tensor_at(v->container.gguf, index);
+    const struct bc_packed *packed = &v->tensors[index].packed;
+    /* A payload has a shape of its own; in the file it is so many bytes. */
+    const uint32_t n_dims = packed->format != NULL ? packed->n_dims : t->n_dims;
+    const uint64_t *ne = packed->format != NULL ? packed->ne : t->ne;
     struct bc_buf found = {0};
     struct bc_buf wanted = {0};
-    *ok = t->n_dims == w->n_dims;
+    *ok = n_dims == w->n_dims;
     for (uint32_t d = 0; d < w->n_dims && *ok; d++)
-        *ok = t->ne[d] == w->ne[d];
+        *ok = ne[d] == w->ne[d];
     if (*ok) return;
-    for (uint32_t d = 0; d < t->n_dims; d++)
-        bc_buf_printf(&found, "%s%" PRIu64, d > 0 ? " x " : "", t->ne[d]);
+    for (uint32_t d = 0; d < n_dims; d++)
+        bc_buf_printf(&found, "%s%" PRIu64, d > 0 ? " x " : "", ne[d]);
     for (uint32_t d = 0; d < w->n_dims; d++)
         bc_buf_printf(&wanted, "%s%" PRIu64, d > 0 ? " x " : "", w->ne[d]);
     bc_problem(v, proof, index, "%s: shape %s, the checkpoint gives %s", w->name,
@@ -31,7 +36,8 @@ static void check_shape(struct bc_verifier *v, struct bitconv_proof *proof,
 
 static bool is_float_type(const char *type)
 {
-    return strcmp(type, "F32") == 0 || strcmp(type, "F16") == 0 || strcmp(type, "BF16") == 0;
+    return strcmp(type, "F32") == 0 || strcmp(type, "F16") == 0 || strcmp(type, "BF16") == 0 ||
+           strcmp(type, "Q8_0") == 0;
 }
 
 /* Whether a linear weight may be stored as floats in a file of packs: it does not fit. */
@@ -39,13 +45,16 @@ static bool is_misfit(const struct bc_verifier *v, const struct bc_weight *w)
 {
     const struct bc_format *f = bc_format_at(0);
     char why[256];
-    struct bc_pack_shape shape = {
-        w->ne[0], w->n_dims > 1 ? w->ne[1] : 1, 1, bc_weight_count(w), {0, 0, 0}};
+    struct bc_pack_shape shape = {.cols = w->ne[0],
+                                  .rows = w->n_dims > 1 ? w->ne[1] : 1,
+                                  .slices = 1,
+                                  .n = bc_weight_count(w)};
     for (size_t i = 0; i < v->result->n_tensors; i++)
         if (v->tensors[i].packed.format != NULL) f = v->tensors[i].packed.format;
     if (w->n_dims > 2) shape.slices = w->ne[2];
     /* Stacks whose scales differ have no room for them in a pack with one. */
-    return !f->check(&shape, why, sizeof why) || (w->n_sources > 1 && f->max_scales == 1);
+    return !bc_format_fit(f, &v->stated.config, &shape, why, sizeof why) ||
+           (w->n_sources > 1 && f->max_scales == 1);
 }
 
 static void check_type(struct bc_verifier *v, struct bitconv_proof *proof,
@@ -55,7 +64,11 @@ static void check_type(struct bc_verifier *v, struct bitconv_proof *proof,
     const char *wanted = bc_expected_type(v->source, v->source->model, w);
     if (wanted == NULL) return;
     if (strcmp(wanted, BC_EXPECT_PACK) != 0) {
-        if (strcmp(wanted, type) != 0)
+        char why[256];
+        if (strcmp(wanted, "Q8_0") == 0 && is_float_type(type) && strcmp(type, "Q8_0") != 0 &&
+            !bc_q8_0_check(w->ne[0], why, sizeof why))
+            bc_say(v->sink, BITCONV_WARNING, "%s: %s; it is stored as %s", w->name, why, type);
+        else if (strcmp(wanted, type) != 0)
             bc_problem(v, proof, index, "%s: type %s, the rules for this model give %s", w->name,
                        type, wanted);
         return;

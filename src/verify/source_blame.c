@@ -33,6 +33,16 @@ static void put_info(struct bc_buf *buf, const struct bc_weight *w)
         bc_buf_u64(buf, w->ne[d]);
 }
 
+/* The same for a tensor that is stored as a payload: its one dimension depends on the values. */
+static void put_payload_info(struct bc_buf *buf, const struct bc_weight *w)
+{
+    const size_t len = strlen(w->name);
+    bc_buf_clear(buf);
+    bc_buf_u64(buf, len);
+    bc_buf_append(buf, w->name, len);
+    bc_buf_u32(buf, 1);
+}
+
 /* First place of the info at or behind `from`; size when there is none. */
 static uint64_t find_info(const struct header *h, uint64_t from, const struct bc_buf *info)
 {
@@ -61,7 +71,11 @@ static const char *first_missing(const struct header *h, const struct bc_model *
             (void)bc_fail_nomem(err, "tensor infos");
             break;
         }
-        const uint64_t at = find_info(&stretch, from, &info);
+        uint64_t at = find_info(&stretch, from, &info);
+        if (at == stretch.size && model->weights[i].role == BC_ROLE_LINEAR) {
+            put_payload_info(&info, &model->weights[i]);
+            at = find_info(&stretch, from, &info);
+        }
         if (at < stretch.size) {
             from = at + info.size;
             stretch.size = h->size - from > STRETCH ? from + STRETCH : h->size;

@@ -24,9 +24,17 @@ static uint32_t file_type_of(const struct bc_verifier *v, const struct bc_source
         return 1;
     case BC_FILE_BF16:
         return 32;
+    case BC_FILE_Q8_0:
+        return 7;
     case BC_FILE_PACK:
-        for (size_t i = 0; i < v->result->n_tensors; i++)
-            if (v->tensors[i].packed.format != NULL) return v->tensors[i].packed.format->file_type;
+        for (size_t i = 0; i < v->result->n_tensors; i++) {
+            const struct bc_format *f = v->tensors[i].packed.format;
+            if (f == NULL) continue;
+            const bool rebased =
+                f->type_id_rebased != 0 &&
+                bitconv_gguf_tensor_at(v->container.gguf, i)->type == f->type_id_rebased;
+            return rebased ? f->type_id_rebased : f->file_type;
+        }
         break;
     case BC_FILE_OTHER:
         break;

@@ -28,23 +28,25 @@ static bool has_pack(const struct bc_verifier *v)
 /* The kind of a file without packs: the float type that most matrices of the layers have. */
 static enum bc_file_kind kind_of_floats(const struct bc_verifier *v)
 {
-    static const char *const names[] = {"F32", "F16", "BF16"};
-    static const enum bc_file_kind kinds[] = {BC_FILE_F32, BC_FILE_F16, BC_FILE_BF16};
-    size_t counts[4] = {0};
+    enum { N_KINDS = 4 };
+    static const char *const names[N_KINDS] = {"F32", "F16", "BF16", "Q8_0"};
+    static const enum bc_file_kind kinds[N_KINDS] = {BC_FILE_F32, BC_FILE_F16, BC_FILE_BF16,
+                                                     BC_FILE_Q8_0};
+    size_t counts[N_KINDS + 1] = {0};
     for (size_t i = 0; i < v->result->n_tensors; i++) {
         const struct bitconv_gguf_tensor *t = bitconv_gguf_tensor_at(v->container.gguf, i);
         if (t->n_dims < 2 || strncmp(t->name, "blk.", 4) != 0 ||
             strstr(t->name, "ffn_gate_inp") != NULL)
             continue;
         size_t at = 0;
-        while (at < 3 && strcmp(names[at], t->type_name) != 0)
+        while (at < N_KINDS && strcmp(names[at], t->type_name) != 0)
             at++;
         counts[at]++;
     }
-    size_t best = 3;
-    for (size_t i = 0; i < 3; i++)
+    size_t best = N_KINDS;
+    for (size_t i = 0; i < N_KINDS; i++)
         if (counts[i] > counts[best]) best = i;
-    return best < 3 ? kinds[best] : BC_FILE_OTHER;
+    return best < N_KINDS ? kinds[best] : BC_FILE_OTHER;
 }
 
 static enum bitconv_status bad_word(const char *option, const char *word, const char *words,
@@ -173,6 +175,7 @@ enum bitconv_status bc_source_open(struct bc_verifier *v, struct bitconv_error *
     BC_TRY(read_options(s, &options, err));
     s->kind = has_pack(v) ? BC_FILE_PACK : kind_of_floats(v);
     options.ternary_outtype = s->kind == BC_FILE_PACK;
+    options.llama_cpp_only_type = s->kind == BC_FILE_Q8_0;
     const bool has_tensors = v->result->n_tensors != 0;
     BC_TRY(bc_checkpoint_open(v->options->source, has_tensors, v->sink, &s->checkpoint, err));
     return choose_model(v, &options, err);

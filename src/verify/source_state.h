@@ -11,6 +11,7 @@ enum bc_file_kind {
     BC_FILE_F32,
     BC_FILE_F16,
     BC_FILE_BF16,
+    BC_FILE_Q8_0,
     BC_FILE_PACK, /* a ternary pack */
     BC_FILE_OTHER /* a type that bitconv does not write: types are not judged */
 };

@@ -14,6 +14,8 @@ static const char *type_of_kind(enum bc_file_kind kind)
         return "F16";
     case BC_FILE_BF16:
         return "BF16";
+    case BC_FILE_Q8_0:
+        return "Q8_0";
     default:
         return BC_EXPECT_PACK;
     }
@@ -21,7 +23,8 @@ static const char *type_of_kind(enum bc_file_kind kind)
 
 static const char *float_name(const char *option)
 {
-    static const char *const names[][2] = {{"f32", "F32"}, {"f16", "F16"}, {"bf16", "BF16"}};
+    static const char *const names[][2] = {
+        {"f32", "F32"}, {"f16", "F16"}, {"bf16", "BF16"}, {"q8_0", "Q8_0"}};
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
         if (strcmp(names[i][0], option) == 0) return names[i][1];
     return NULL;

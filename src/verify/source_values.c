@@ -6,9 +6,18 @@
 #include <string.h>
 
 #include "base/bytes.h"
+#include "formats/q8_0.h"
+#include "io/gguf_types.h"
 #include "verify/tensor_stats.h"
 
 enum { PIECE_VALUES = 16384, BATCH_PIECES = 1024 };
+
+/* Numbers of the file, in units of `block` values and `size` bytes. */
+struct numbers {
+    uint32_t type_id;
+    const uint8_t *data;
+    uint32_t block, size;
+};
 
 /* What a thread needs; `diff` and `failed` are the lowest indices it met. */
 struct lane {
@@ -25,7 +34,7 @@ struct comparison {
     const struct bc_weight *w;
     const struct bc_ternary *decision; /* NULL: stored values */
     const struct bc_packed *packed;    /* NULL: numbers */
-    struct bc_values numbers;          /* the file's, when not packed */
+    struct numbers numbers;            /* the file's, when not packed */
     uint64_t first_piece, n;
     struct lane *lanes;
 };
@@ -71,12 +80,15 @@ static enum bitconv_status ternary_values(const struct comparison *c, uint64_t f
 
 static void round_to(const struct comparison *c, uint64_t n, struct lane *lane)
 {
-    switch (c->numbers.dtype) {
-    case BITCONV_F16:
+    switch (c->numbers.type_id) {
+    case BC_TYPE_F16:
         c->v->kernels->narrow_f16(lane->values, (size_t)n, lane->bytes);
         break;
-    case BITCONV_BF16:
+    case BC_TYPE_BF16:
         c->v->kernels->narrow_bf16(lane->values, (size_t)n, lane->bytes);
+        break;
+    case BC_TYPE_Q8_0:
+        bc_q8_0_from_floats(c->v->kernels, lane->values, n / BC_Q8_0_BLOCK, lane->bytes);
         break;
     default:
         for (uint64_t i = 0; i < n; i++)
@@ -85,22 +97,26 @@ static void round_to(const struct comparison *c, uint64_t n, struct lane *lane)
     }
 }
 
+/* `first` and n are whole units; *diff is the first value of one that differs. */
 static enum bitconv_status compare_numbers(const struct comparison *c, uint64_t first, uint64_t n,
                                            struct lane *lane, uint64_t *diff)
 {
     const struct bc_source_state *s = c->v->source;
-    const size_t width = bitconv_dtype_size(c->numbers.dtype);
-    const uint8_t *found = c->numbers.data + first * width;
+    const uint64_t block = c->numbers.block;
+    const size_t size = c->numbers.size;
+    const uint64_t n_units = n / block;
+    const uint8_t *found = c->numbers.data + first / block * size;
     if (c->decision != NULL)
         BC_TRY(ternary_values(c, first, n, lane));
     else
         BC_TRY(bc_weight_f32_at(s->model, c->w, &s->weight_options, c->v->kernels, first, n,
                                 lane->values, &lane->err));
     round_to(c, n, lane);
-    *diff = 0;
-    if (memcmp(lane->bytes, found, n * width) == 0) *diff = n;
-    while (*diff < n && memcmp(lane->bytes + *diff * width, found + *diff * width, width) == 0)
-        ++*diff;
+    uint64_t unit = 0;
+    if (memcmp(lane->bytes, found, n_units * size) == 0) unit = n_units;
+    while (unit < n_units && memcmp(lane->bytes + unit * size, found + unit * size, size) == 0)
+        unit++;
+    *diff = unit * block;
     return BITCONV_OK;
 }
 
@@ -158,11 +174,20 @@ static void describe(struct bc_verifier *v, struct bitconv_proof *proof, const s
                    c->w->name, at / cols, at % cols, lane->found[0], lane->wanted[0]);
         return;
     }
+    const char *type = v->result->tensors[index].type;
+    struct bc_values values;
     double found = 0;
-    bc_read_doubles(v->kernels, &c->numbers, at, 1, &found);
+    if (!bc_container_values(&v->container, index, &values)) {
+        bc_problem(v, proof, index,
+                   "%s: the block of %" PRIu32 " values from %" PRIu64
+                   " on is not what %s makes of the checkpoint's",
+                   c->w->name, c->numbers.block, at, type);
+        return;
+    }
+    bc_read_doubles(v->kernels, &values, at, 1, &found);
     (void)compare_numbers(c, at, 1, lane, &diff);
     bc_problem(v, proof, index, "%s: value %" PRIu64 " is %.9g, the checkpoint gives %.9g (as %s)",
-               c->w->name, at, found, (double)lane->values[0], v->result->tensors[index].type);
+               c->w->name, at, found, (double)lane->values[0], type);
 }
 
 static enum bitconv_status run(struct bc_verifier *v, struct bitconv_proof *proof,
@@ -224,10 +249,14 @@ static void compare_scales(struct bc_verifier *v, struct bitconv_proof *proof,
 static bool numbers_of(struct bc_verifier *v, struct bitconv_proof *proof, struct comparison *c,
                        size_t index)
 {
-    if (bc_container_values(&v->container, index, &c->numbers) &&
-        (c->numbers.dtype == BITCONV_F32 || c->numbers.dtype == BITCONV_F16 ||
-         c->numbers.dtype == BITCONV_BF16))
+    const struct bitconv_gguf_tensor *t = bitconv_gguf_tensor_at(v->container.gguf, index);
+    const struct bc_type *type = bc_type_find(t->type, BITCONV_DIALECT_UPSTREAM);
+    const bool written = t->type == BC_TYPE_F32 || t->type == BC_TYPE_F16 ||
+                         t->type == BC_TYPE_BF16 || t->type == BC_TYPE_Q8_0;
+    if (written && type != NULL && t->size == t->n_elements / type->block * type->block_size) {
+        c->numbers = (struct numbers){t->type, t->data, type->block, type->block_size};
         return true;
+    }
     bc_problem(v, proof, index, "%s: type %s cannot be compared with a checkpoint yet", c->w->name,
                v->result->tensors[index].type);
     return false;

@@ -103,8 +103,15 @@ enum bitconv_status bc_stated_read(const struct bitconv_gguf *file, struct bc_ar
     return BITCONV_OK;
 }
 
+enum bitconv_status bc_stated_config(struct bc_stated *stated, const char *path,
+                                     struct bitconv_error *err)
+{
+    return path != NULL ? bc_tilings_load(path, &stated->config, err) : BITCONV_OK;
+}
+
 void bc_stated_release(struct bc_stated *stated)
 {
+    bc_tilings_release(&stated->config);
     bc_map_release(&stated->by_name);
 }
 

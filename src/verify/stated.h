@@ -6,6 +6,7 @@
 #include "base/map.h"
 #include "base/mem.h"
 #include "bitconv/gguf.h"
+#include "formats/tiling.h"
 
 /* One entry. Strings borrow from the file and are not NUL-terminated. */
 struct bc_stated_tensor {
@@ -21,12 +22,18 @@ struct bc_stated {
     struct bc_stated_tensor *tensors;
     size_t n;
     struct bc_map by_name;
+    /* Tiles of tensors for which the file states none: what the user says (--kernel-config); may be
+     * empty. */
+    struct bc_tilings config;
 };
 
 /* Reads the arrays. A file without them gives an empty result; arrays of different lengths, of
  * wrong types or with a name twice set `problem`. Memory is proportional to the arrays. */
 enum bitconv_status bc_stated_read(const struct bitconv_gguf *file, struct bc_arena *arena,
                                    struct bc_stated *out, struct bitconv_error *err);
+/* Behind bc_stated_read: loads the kernel configuration at `path` (NULL: none). */
+enum bitconv_status bc_stated_config(struct bc_stated *stated, const char *path,
+                                     struct bitconv_error *err);
 void bc_stated_release(struct bc_stated *stated);
 /* NULL when the file states nothing about it. */
 const struct bc_stated_tensor *bc_stated_find(const struct bc_stated *stated, const char *name,

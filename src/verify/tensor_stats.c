@@ -6,91 +6,10 @@
 #include <math.h>
 #include <string.h>
 
-#include "base/bytes.h"
 #include "base/mem.h"
 
 enum { PIECE_VALUES = 65536, CHUNK = 1024 };
 #define OUTLIER_SIGMAS 6.0 /* bitconv_tensor_stats.outliers */
-
-/* GGUF types that hold one number per element. */
-static const struct plain_type {
-    const char *name;
-    enum bitconv_dtype dtype;
-} plain_types[] = {
-    {"F32", BITCONV_F32}, {"F16", BITCONV_F16}, {"BF16", BITCONV_BF16}, {"F64", BITCONV_F64},
-    {"I8", BITCONV_I8},   {"I16", BITCONV_I16}, {"I32", BITCONV_I32},   {"I64", BITCONV_I64},
-};
-
-static bool gguf_values(const struct bitconv_gguf_tensor *t, struct bc_values *out)
-{
-    for (size_t i = 0; i < sizeof plain_types / sizeof plain_types[0]; i++) {
-        if (strcmp(plain_types[i].name, t->type_name) != 0) continue;
-        out->dtype = plain_types[i].dtype;
-        out->data = t->data;
-        out->n = t->n_elements;
-        return t->size == t->n_elements * bitconv_dtype_size(out->dtype);
-    }
-    return false;
-}
-
-bool bc_container_values(const struct bc_container *c, size_t index, struct bc_values *out)
-{
-    if (c->gguf != NULL) return gguf_values(bitconv_gguf_tensor_at(c->gguf, index), out);
-    const struct bitconv_tensor *t = bc_container_tensor(c, index);
-    out->dtype = t->dtype;
-    out->data = t->data;
-    out->n = t->n_elements;
-    return true;
-}
-
-int64_t bc_read_integer(const struct bc_values *v, uint64_t index)
-{
-    const uint8_t *p = v->data + index * bitconv_dtype_size(v->dtype);
-    switch (v->dtype) {
-    case BITCONV_BOOL:
-    case BITCONV_U8:
-        return p[0];
-    case BITCONV_I8:
-        return (int8_t)p[0];
-    case BITCONV_I16:
-        return (int16_t)bc_get_u16(p);
-    case BITCONV_U16:
-        return bc_get_u16(p);
-    case BITCONV_I32:
-        return (int32_t)bc_get_u32(p);
-    case BITCONV_U32:
-        return bc_get_u32(p);
-    case BITCONV_I64:
-    case BITCONV_U64:
-        return (int64_t)bc_get_u64(p);
-    default:
-        return 0; /* the caller asks for integer types only */
-    }
-}
-
-void bc_read_doubles(const struct bc_kernels *k, const struct bc_values *v, uint64_t first,
-                     size_t n, double *dst)
-{
-    if (v->dtype == BITCONV_F64) {
-        for (size_t i = 0; i < n; i++)
-            dst[i] = bc_get_f64(v->data + 8 * (first + i));
-        return;
-    }
-    if (!bitconv_dtype_is_float(v->dtype)) {
-        for (size_t i = 0; i < n; i++) {
-            const int64_t integer = bc_read_integer(v, first + i);
-            dst[i] = v->dtype == BITCONV_U64 ? (double)(uint64_t)integer : (double)integer;
-        }
-        return;
-    }
-    float floats[CHUNK];
-    for (size_t done = 0; done < n; done += CHUNK) {
-        const size_t m = n - done < CHUNK ? n - done : CHUNK;
-        bc_widen(k, v, first + done, m, floats);
-        for (size_t i = 0; i < m; i++)
-            dst[done + i] = (double)floats[i];
-    }
-}
 
 /* What one piece contributes; the moments are merged in order afterwards. */
 struct piece {
@@ -99,7 +18,7 @@ struct piece {
 };
 
 struct counting {
-    const struct bc_values *v;
+    const struct bc_decoded *d;
     const struct bc_kernels *k;
     struct piece *pieces;
     double *buffers;    /* PIECE_VALUES per worker */
@@ -109,9 +28,9 @@ struct counting {
 static size_t load_piece(const struct counting *c, size_t index, double *buffer)
 {
     const uint64_t first = (uint64_t)index * PIECE_VALUES;
-    const uint64_t left = c->v->n - first;
+    const uint64_t left = c->d->n - first;
     const size_t n = left < PIECE_VALUES ? (size_t)left : PIECE_VALUES;
-    bc_read_doubles(c->k, c->v, first, n, buffer);
+    bc_decoded_read(c->k, c->d, first, n, buffer);
     return n;
 }
 
@@ -177,7 +96,7 @@ static enum bitconv_status count(struct counting *c, struct bc_pool *pool,
     out->kind = BITCONV_STATS_NUMBERS;
     out->zero = all.zero;
     out->nonfinite = all.nonfinite;
-    out->zeros = c->v->n != 0 ? (double)all.zero / (double)c->v->n : 0;
+    out->zeros = c->d->n != 0 ? (double)all.zero / (double)c->d->n : 0;
     if (all.n == 0) return BITCONV_OK;
     out->min = all.min;
     out->max = all.max;
@@ -191,13 +110,13 @@ static enum bitconv_status count(struct counting *c, struct bc_pool *pool,
     return BITCONV_OK;
 }
 
-enum bitconv_status bc_number_stats(const struct bc_values *v, const struct bc_kernels *k,
+enum bitconv_status bc_number_stats(const struct bc_decoded *d, const struct bc_kernels *k,
                                     struct bc_pool *pool, const struct bitconv_sink *sink,
                                     struct bitconv_tensor_stats *out, struct bitconv_error *err)
 {
     memset(out, 0, sizeof *out);
-    const size_t n_pieces = (size_t)(v->n / PIECE_VALUES + (v->n % PIECE_VALUES != 0 ? 1u : 0u));
-    struct counting c = {.v = v, .k = k};
+    const size_t n_pieces = (size_t)(d->n / PIECE_VALUES + (d->n % PIECE_VALUES != 0 ? 1u : 0u));
+    struct counting c = {.d = d, .k = k};
     c.pieces = bc_alloc_array(n_pieces, sizeof *c.pieces);
     c.buffers = bc_alloc_array((size_t)bc_pool_threads(pool) * PIECE_VALUES, sizeof *c.buffers);
     enum bitconv_status status = BITCONV_OK;

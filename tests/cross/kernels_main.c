@@ -5,6 +5,7 @@
 #include <stdio.h>
 
 #include "support/kernel_compare.h"
+#include "support/kernel_compare_bitcos.h"
 
 int main(void)
 {
@@ -13,7 +14,8 @@ int main(void)
         const struct bc_kernels *row = bc_kernels_at(n_rows);
         char why[256] = "";
         if (!kernel_row_equals_scalar(row, why, sizeof why) ||
-            !kernel_halves_equal_scalar(row, why, sizeof why)) {
+            !kernel_halves_equal_scalar(row, why, sizeof why) ||
+            !kernel_bitcos_equals_definition(row, why, sizeof why)) {
             printf("%s\n", why);
             return 1;
         }

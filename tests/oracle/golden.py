@@ -14,4 +14,13 @@ cases = sorted(glob.glob(os.path.join(shared, "golden", "*", "")))
 if not os.path.exists(tool) or not cases:
     print("skipped: no golden data at", shared or "(BITCONV_SHARED is not set)")
     sys.exit(77)
-sys.exit(subprocess.run([sys.executable, tool, sys.argv[1], *cases, "--outtype", "f32,f16,i2_s"]).returncode)
+# What mainline's converter gave, for the families that bitconv has.
+families = ("bitnet-1bitllm", "gemma3", "gemma3-embed", "gemma3-spm", "llama", "llama2", "mistral", "qwen3", "qwen3-embed")
+stock = [os.path.join(shared, "golden", "stock", name) for name in families]
+
+
+def failed(folders, outtypes):
+    return subprocess.run([sys.executable, tool, sys.argv[1], *folders, "--outtype", outtypes]).returncode != 0
+
+
+sys.exit(failed(cases, "f32,f16,i2_s,tl1,tl2") | failed(stock, "f32,f16,bf16,q8_0"))

@@ -37,7 +37,7 @@ def marked(bitconv, model, outtype, args):
 
 checked = failed = 0
 for case in sorted((shared / "golden").iterdir()):
-    expectations = [case / f"expect-{t}.json" for t in ("f32", "f16", "i2_s")]
+    expectations = [case / f"expect-{t}.json" for t in ("f32", "f16", "i2_s", "tl1", "tl2")]
     expectations = [path for path in expectations if path.exists()]
     if not expectations:
         continue
@@ -52,6 +52,8 @@ for case in sorted((shared / "golden").iterdir()):
             if correction.get("must_fail") or "error" in expectation:
                 continue
             args = [*expectation.get("args", []), *correction.get("args", [])]
+            if "kernel_config" in expectation:
+                args += ["--kernel-config", str(case / expectation["kernel_config"])]
             wanted = corrected(expectation, correction)
             got = marked(sys.argv[1], os.path.join(folder, "model"), outtype, args)
             checked += 1

@@ -553,7 +553,7 @@ static void a_file_without_the_asked_type_is_refused(void **state)
     struct convert_run *r = *state;
     convert_run_model(r, "llama-ternary", NULL, 0);
     r->options.keep_regex = ".*";
-    convert_run_refuse(r, "i2_s", BITCONV_E_UNSUPPORTED, "would be I2_S");
+    convert_run_refuse(r, "i2_s", BITCONV_E_UNSUPPORTED, "would be i2_s");
 }
 
 /* ---- warnings ---- */

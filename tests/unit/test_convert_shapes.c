@@ -15,62 +15,9 @@
 
 #include "base/bytes.h"
 #include "convert/piece.h"
-#include "support/convert_run.h"
-#include "support/rng.h"
+#include "support/llama_model.h"
 
-enum { N_TENSORS = 12, HEADS = 4, KV_HEADS = 2, VOCAB = 320 };
-
-/* A llama of one layer whose sizes a test chooses. Its linear weights are trits of 0.25. */
-struct llama {
-    struct model_edit edits[N_TENSORS];
-    float *values[N_TENSORS];
-};
-
-static void make_tensor(struct llama *m, size_t i, const char *name, uint64_t rows, uint64_t cols,
-                        bool ternary, uint64_t *seed)
-{
-    const uint64_t n = rows * (cols == 0 ? 1 : cols);
-    m->values[i] = malloc((size_t)n * sizeof *m->values[i]);
-    assert_non_null(m->values[i]);
-    for (uint64_t j = 0; j < n; j++)
-        m->values[i][j] = ternary ? 0.25f * (float)((int)rng_below(seed, 3) - 1)
-                                  : (float)((int)rng_below(seed, 2001) - 1000) / 1024.0f;
-    m->edits[i] = (struct model_edit){.name = name,
-                                      .dtype = BITCONV_BF16,
-                                      .n_dims = cols == 0 ? 1 : 2,
-                                      .shape = {rows, cols},
-                                      .values = m->values[i]};
-}
-
-static void make_llama(struct convert_run *r, struct llama *m, uint64_t hidden, uint64_t ff)
-{
-    const uint64_t kv = hidden / HEADS * KV_HEADS;
-    char text[64];
-    uint64_t seed = hidden + ff;
-    make_tensor(m, 0, "model.embed_tokens.weight", VOCAB, hidden, false, &seed);
-    make_tensor(m, 1, "model.norm.weight", hidden, 0, false, &seed);
-    make_tensor(m, 2, "model.layers.0.input_layernorm.weight", hidden, 0, false, &seed);
-    make_tensor(m, 3, "model.layers.0.post_attention_layernorm.weight", hidden, 0, false, &seed);
-    make_tensor(m, 4, "model.layers.0.self_attn.q_proj.weight", hidden, hidden, true, &seed);
-    make_tensor(m, 5, "model.layers.0.self_attn.k_proj.weight", kv, hidden, true, &seed);
-    make_tensor(m, 6, "model.layers.0.self_attn.v_proj.weight", kv, hidden, true, &seed);
-    make_tensor(m, 7, "model.layers.0.self_attn.o_proj.weight", hidden, hidden, true, &seed);
-    make_tensor(m, 8, "model.layers.0.mlp.gate_proj.weight", ff, hidden, true, &seed);
-    make_tensor(m, 9, "model.layers.0.mlp.up_proj.weight", ff, hidden, true, &seed);
-    make_tensor(m, 10, "model.layers.0.mlp.down_proj.weight", hidden, ff, true, &seed);
-    convert_run_model(r, "llama-ternary", m->edits, 11);
-    (void)snprintf(text, sizeof text, "\"hidden_size\": %u", (unsigned)hidden);
-    model_copy_config(r->model, "\"hidden_size\": 128", text);
-    (void)snprintf(text, sizeof text, "\"intermediate_size\": %u", (unsigned)ff);
-    model_copy_config(r->model, "\"intermediate_size\": 128", text);
-    r->options.target = "bitnet";
-}
-
-static void free_llama(struct llama *m)
-{
-    for (size_t i = 0; i < N_TENSORS; i++)
-        free(m->values[i]);
-}
+enum { HEADS = LLAMA_MODEL_HEADS, VOCAB = LLAMA_MODEL_VOCAB };
 
 /* Where value `index` of a permuted tensor (hidden columns, heads of head_rows rows) comes from. */
 static uint64_t permuted(uint64_t index, uint64_t cols, uint64_t head_rows)
@@ -85,9 +32,9 @@ static void tensors_of_many_pieces_are_whole(void **state)
     static const char *const outtypes[] = {"f32", "f16", "bf16", "i2_s"};
     enum { HIDDEN = 416, FF = 1000 };
     struct convert_run *r = *state;
-    struct llama m = {.values = {NULL}};
+    struct llama_model m = {.values = {NULL}};
     assert_true((uint64_t)HIDDEN * FF > 3 * BC_PIECE_VALUES);
-    make_llama(r, &m, HIDDEN, FF);
+    llama_model_make(r, &m, HIDDEN, FF);
     for (size_t t = 0; t < 4; t++) {
         convert_run_accept(r, outtypes[t]);
         const bool packed = t == 3;
@@ -112,7 +59,7 @@ static void tensors_of_many_pieces_are_whole(void **state)
         }
     }
     assert_true(convert_run_scale(r, "blk.0.ffn_down.weight") == 0.25f);
-    free_llama(&m);
+    llama_model_free(&m);
 }
 
 /* The pieces do not depend on the threads, so neither do sums over them. */
@@ -120,10 +67,10 @@ static void many_pieces_on_many_threads_give_the_same_bytes(void **state)
 {
     static const unsigned threads[] = {1, 2, 5};
     struct convert_run *r = *state;
-    struct llama m = {.values = {NULL}};
+    struct llama_model m = {.values = {NULL}};
     struct bc_buf files[3] = {{0}};
     double errors[3];
-    make_llama(r, &m, 416, 1000);
+    llama_model_make(r, &m, 416, 1000);
     r->options.quant = "absmean";
     for (size_t t = 0; t < 3; t++) {
         r->options.n_threads = threads[t];
@@ -139,14 +86,14 @@ static void many_pieces_on_many_threads_give_the_same_bytes(void **state)
     assert_true(fabs(errors[0] - z) < 1e-4);
     for (size_t t = 0; t < 3; t++)
         bc_buf_release(&files[t]);
-    free_llama(&m);
+    llama_model_free(&m);
 }
 
 static void misfits_of_shape_are_all_listed(void **state)
 {
     struct convert_run *r = *state;
-    struct llama m = {.values = {NULL}};
-    make_llama(r, &m, 160, 101); /* 160 x 101 = 16160 = 126 * 128 + 32 */
+    struct llama_model m = {.values = {NULL}};
+    llama_model_make(r, &m, 160, 101); /* 160 x 101 = 16160 = 126 * 128 + 32 */
     convert_run_refuse(r, "i2_s", BITCONV_E_UNSUPPORTED, "160 x 101 = 16160");
     assert_true(convert_run_said(r, "finding: blk.0.ffn_gate.weight: misfit"));
     assert_true(convert_run_said(r, "finding: blk.0.ffn_up.weight: misfit"));
@@ -160,28 +107,28 @@ static void misfits_of_shape_are_all_listed(void **state)
     assert_true(convert_run_said(r, "3 tensors with 48480 parameters"));
     for (uint64_t i = 0; i < 160u * 101u; i++)
         assert_true(convert_run_value(r, "blk.0.ffn_up.weight", i) == m.values[9][i]);
-    free_llama(&m);
+    llama_model_free(&m);
 }
 
 static void a_file_of_misfits_alone_is_refused(void **state)
 {
     struct convert_run *r = *state;
-    struct llama m = {.values = {NULL}};
-    make_llama(r, &m, 200, 101);
+    struct llama_model m = {.values = {NULL}};
+    llama_model_make(r, &m, 200, 101);
     r->options.on_misfit = "f16";
-    convert_run_refuse(r, "i2_s", BITCONV_E_UNSUPPORTED, "would be I2_S");
-    free_llama(&m);
+    convert_run_refuse(r, "i2_s", BITCONV_E_UNSUPPORTED, "would be i2_s");
+    llama_model_free(&m);
 }
 
 /* The x86 runtime computes rows that are no multiple of 128 wrong: the file is right, so a warning. */
 static void row_lengths_are_warned_about_once(void **state)
 {
     struct convert_run *r = *state;
-    struct llama m = {.values = {NULL}};
-    make_llama(r, &m, 160, 128);
+    struct llama_model m = {.values = {NULL}};
+    llama_model_make(r, &m, 160, 128);
     convert_run_accept(r, "i2_s");
     assert_true(convert_run_said(r, "rows of 160 values, no multiple of 128 (6 such tensors)"));
-    free_llama(&m);
+    llama_model_free(&m);
 }
 
 int main(void)

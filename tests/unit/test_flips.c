@@ -20,6 +20,7 @@
 #include "bitconv/convert.h"
 #include "bitconv/gguf.h"
 #include "bitconv/verify.h"
+#include "support/llama_model.h"
 #include "support/rng.h"
 #include "support/temp_dir.h"
 
@@ -101,12 +102,16 @@ static void map_regions(struct subject *s)
         add_region(s, info, info + 8, t->name, "length of the name");
         add_region(s, info + 8, name_end, t->name, "name");
         add_region(s, name_end, name_end + 4 + 8 * t->n_dims + 4 + 8, t->name, "tensor info");
-        const bool packed = strcmp(t->type_name, "I2_S") == 0;
+        const bool payload = strcmp(t->type_name, "I8") == 0;
+        const bool packed = strcmp(t->type_name, "I2_S") == 0 || strcmp(t->type_name, "TL1") == 0 ||
+                            strcmp(t->type_name, "TL2") == 0;
         const uint64_t tail = packed ? 32 : 0;
+        if (payload) /* the header is small beside the rest */
+            add_region(s, t->file_offset, t->file_offset + 64, t->name, "header of the payload");
         add_region(s, t->file_offset, t->file_offset + t->size - tail, t->name,
-                   packed          ? "packed"
-                   : t->n_dims < 2 ? "norm"
-                                   : "values");
+                   packed || payload ? "packed"
+                   : t->n_dims < 2   ? "norm"
+                                     : "values");
         if (!packed) continue;
         add_region(s, t->file_offset + t->size - tail, t->file_offset + t->size - tail + 4, t->name,
                    "scale");
@@ -117,20 +122,26 @@ static void map_regions(struct subject *s)
     bitconv_gguf_close(gguf);
 }
 
-static void make_subject(struct subject *s, const char *model, const char *outtype)
+/* Converts the checkpoint s->source. */
+static void convert_subject(struct subject *s, const char *outtype)
 {
     struct bitconv_conversion *conversion = NULL;
     struct bitconv_error err = {0};
-    memset(s, 0, sizeof *s);
     s->dir = temp_dir_new();
     s->path = temp_dir_path(s->dir, "model.gguf");
-    snprintf(s->source, sizeof s->source, "%s/fixtures/models/%s", BITCONV_SOURCE_DIR, model);
     const struct bitconv_convert_options options = {.outtype = outtype, .outfile = s->path};
     const enum bitconv_status status =
         bitconv_convert(s->source, &options, NULL, &conversion, &err);
     if (status != BITCONV_OK) fail_msg("%s", err.text);
     bitconv_conversion_free(conversion);
     map_regions(s);
+}
+
+static void make_subject(struct subject *s, const char *model, const char *outtype)
+{
+    memset(s, 0, sizeof *s);
+    snprintf(s->source, sizeof s->source, "%s/fixtures/models/%s", BITCONV_SOURCE_DIR, model);
+    convert_subject(s, outtype);
 }
 
 static void drop_subject(struct subject *s)
@@ -226,6 +237,52 @@ static void packed_permuted(void **state)
     flips_of("llama-158", "i2_s", 400);
 }
 
+static void tiled_offline(void **state)
+{
+    (void)state;
+    flips_of("bitnet", "tl1", 400);
+}
+
+/* No fixture has rows that are long enough for TL2. */
+static void tiled_triples(void **state)
+{
+    static struct subject s;
+    struct convert_run *r = *state;
+    struct llama_model m = {.values = {NULL}};
+    memset(&s, 0, sizeof s);
+    llama_model_make(r, &m, 256, 288);
+    snprintf(s.source, sizeof s.source, "%s", r->model);
+    convert_subject(&s, "tl2");
+    const size_t missed = flip_many(&s, 200, 2);
+    drop_subject(&s);
+    llama_model_free(&m);
+    assert_int_equal(missed, 0);
+}
+
+static void bitmap_offline(void **state)
+{
+    (void)state;
+    flips_of("bitnet", "bitcos", 500);
+}
+
+static void bitmap_of_experts(void **state)
+{
+    (void)state;
+    flips_of("mixtral", "bitcos", 300);
+}
+
+static void five_trits_master(void **state)
+{
+    (void)state;
+    flips_of("qwen3-embed", "t5", 400);
+}
+
+static void blocks_of_floats(void **state)
+{
+    (void)state;
+    flips_of("llama-ternary", "q8_0", 200);
+}
+
 static void floats_with_norms(void **state)
 {
     (void)state;
@@ -241,9 +298,17 @@ static void floats_of_experts(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(packed_offline),    cmocka_unit_test(packed_master),
-        cmocka_unit_test(packed_permuted),   cmocka_unit_test(floats_with_norms),
+        cmocka_unit_test(packed_offline),
+        cmocka_unit_test(packed_master),
+        cmocka_unit_test(packed_permuted),
+        cmocka_unit_test(floats_with_norms),
         cmocka_unit_test(floats_of_experts),
+        cmocka_unit_test(tiled_offline),
+        cmocka_unit_test_setup_teardown(tiled_triples, convert_run_set_up, convert_run_tear_down),
+        cmocka_unit_test(bitmap_offline),
+        cmocka_unit_test(bitmap_of_experts),
+        cmocka_unit_test(five_trits_master),
+        cmocka_unit_test(blocks_of_floats),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -265,7 +265,8 @@ static void what_cannot_be_shown(void **state)
 {
     struct fixture *f = *state;
     struct gguf_builder b = {0};
-    const struct bitconv_inspect_options quantized = {.tensor = "q"};
+    const struct bitconv_inspect_options quantized = {.tensor = "q", .head = 40};
+    const struct bitconv_inspect_options unknown = {.tensor = "odd"};
     const struct bitconv_inspect_options absent = {.tensor = "nothing"};
     const struct bitconv_inspect_options dialect = {.dialect = "klingon"};
     const struct bitconv_inspect_options cpu = {.cpu = "abacus"};
@@ -280,8 +281,10 @@ static void what_cannot_be_shown(void **state)
     assert_int_equal(f->it->tensors[1].size, 64);
     assert_true(warns(f, "odd"));
 
-    assert_int_equal(look(f, path, &quantized), BITCONV_E_UNSUPPORTED);
-    assert_non_null(strstr(f->err.text, "cannot decode type Q8_0"));
+    assert_int_equal(look(f, path, &quantized), BITCONV_OK);
+    assert_int_equal(f->it->values->n, 32);
+    assert_int_equal(look(f, path, &unknown), BITCONV_E_UNSUPPORTED);
+    assert_non_null(strstr(f->err.text, "cannot decode type 199: the type is not known"));
     assert_int_equal(look(f, path, &absent), BITCONV_E_ARG);
     assert_int_equal(look(f, path, &dialect), BITCONV_E_ARG);
     assert_int_equal(look(f, path, &cpu), BITCONV_E_ARG);

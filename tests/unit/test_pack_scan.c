@@ -18,7 +18,7 @@
 #include "verify/pack_scan.h"
 
 /* More than one batch of pieces, and an end inside a piece. */
-enum { COLS = 1280, ROWS = 3500, SLICES = 1 };
+enum { COLS = 1280, ROWS = 3520, SLICES = 1 };
 #define N ((uint64_t)COLS * ROWS * SLICES)
 
 struct sample {
@@ -30,21 +30,25 @@ struct sample {
 static void make(struct sample *s, const struct bc_format *f, float scale)
 {
     uint64_t seed = 7;
+    char why[256] = "";
     memset(s, 0, sizeof *s);
     s->p.format = f;
-    s->p.shape = (struct bc_pack_shape){COLS, ROWS, SLICES, N, {0, 0, 0}};
+    s->p.shape = (struct bc_pack_shape){.cols = COLS, .rows = ROWS, .slices = SLICES, .n = N};
     s->p.n_dims = 2;
     s->p.ne[0] = COLS;
     s->p.ne[1] = ROWS;
     for (size_t i = 2; i < BITCONV_GGUF_MAX_DIMS; i++)
         s->p.ne[i] = 1;
     s->trits = bc_alloc_array(N, 1);
+    assert_non_null(s->trits);
+    for (uint64_t i = 0; i < N; i++) {
+        s->trits[i] = (int8_t)((int)rng_below(&seed, 3) - 1);
+        s->p.shape.n_nonzero += s->trits[i] != 0;
+    }
+    if (!bc_format_fit(f, NULL, &s->p.shape, why, sizeof why)) fail_msg("%s", why);
     s->p.size = f->size(&s->p.shape);
     s->packed = bc_alloc_array(s->p.size, 1);
-    assert_non_null(s->trits);
     assert_non_null(s->packed);
-    for (uint64_t i = 0; i < N; i++)
-        s->trits[i] = (int8_t)((int)rng_below(&seed, 3) - 1);
     f->pack(bc_kernels_best(), &s->p.shape, s->trits, 0, N, s->packed);
     f->put_scales(&s->p.shape, &scale, 1, s->packed);
     s->p.data = s->packed;
@@ -176,6 +180,30 @@ static void illegal_codes(void **state)
     }
 }
 
+/* A payload's own checks: the ranks of BITCOS, a byte above 242 in T5. */
+static void damaged_payloads(void **state)
+{
+    (void)state;
+    static const char *const names[] = {"bitcos", "t5"};
+    for (size_t i = 0; i < 2; i++) {
+        struct sample s;
+        make(&s, bc_format_find(names[i]), 1.0f);
+        const uint64_t byte = i == 0 ? 64 + N / 8 + 4 * 100 : 64 + N / 10;
+        const uint8_t intact = s.packed[byte];
+        s.packed[byte] = i == 0 ? (uint8_t)(intact ^ 1) : 243;
+        struct bc_pack_scan out = scan(&s.p, false, NULL);
+        assert_string_not_equal(out.payload, "");
+        assert_non_null(strstr(out.payload, i == 0 ? "rank 100 is" : "is 243, above 242"));
+        assert_false(out.has_fingerprint);
+        assert_true(out.mismatch == BC_NO_INDEX);
+        s.packed[byte] = intact;
+        out = scan(&s.p, false, NULL);
+        assert_string_equal(out.payload, "");
+        assert_true(out.has_fingerprint);
+        drop(&s);
+    }
+}
+
 static void scales(void **state)
 {
     (void)state;
@@ -236,6 +264,7 @@ int main(void)
         cmocka_unit_test(whole_tensor_path),
         cmocka_unit_test(disagreement_is_found),
         cmocka_unit_test(illegal_codes),
+        cmocka_unit_test(damaged_payloads),
         cmocka_unit_test(scales),
         cmocka_unit_test(all_zero_is_canonical),
         cmocka_unit_test(reads_ranges),

@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: MIT
+ * The independent readers of BITCOS. */
+#ifndef BC_FORMATS_BITCOS_REF_H
+#define BC_FORMATS_BITCOS_REF_H
+
+#include "formats/format.h"
+
+/* Contracts: struct bc_format's trit_at and trits_at. */
+int bc_bitcos_trit_at(const struct bc_pack_shape *shape, const uint8_t *packed, uint64_t slice,
+                      uint64_t row, uint64_t col);
+void bc_bitcos_trits_at(const struct bc_pack_shape *shape, const uint8_t *packed, uint64_t first,
+                        uint64_t n, int8_t *trits);
+
+#endif

@@ -1,0 +1,261 @@
+/* SPDX-License-Identifier: MIT
+ * TL2: triples of columns as a magnitude (nibble) and a sign (bit), the last columns as pairs, in
+ * the order in which the look-up-table kernel of its shape walks the matrix. The spec is tl2.md. */
+#include <stdio.h>
+
+#include "formats/rows.h"
+#include "formats/tiling.h"
+#include "formats/tl2_ref.h"
+#include "formats/tl_blocks.h"
+
+enum {
+    TYPE_ID = 39,
+    TYPE_ID_REBASED = 42, /* 39 is MXFP4 there */
+    FILE_TYPE = 39,
+    TAIL_BYTES = 32,
+    BLOCK_ROWS = 32,
+    HALF_BLOCK = BLOCK_ROWS / 2,
+    TRIPLES = 8, /* that share a word of signs: a group of 24 columns */
+    TRIPLE_GROUP = 3 * TRIPLES,
+    PAIR_TILE = 32, /* columns */
+    PAIR_GROUP = 4
+};
+
+static bool check(const struct bc_pack_shape *shape, char *why, size_t why_size)
+{
+    if (shape->slices == 1)
+        return bc_tiling_check(BC_TILED_TL2, shape->rows, shape->cols, shape->tile, why, why_size);
+    snprintf(why, why_size, "TL2 holds matrices only, not stacks of them");
+    return false;
+}
+
+static bool choose_tile(const struct bc_tilings *config, const struct bc_pack_shape *shape,
+                        uint32_t tile[3], char *why, size_t why_size)
+{
+    return bc_tiling_choose(config, BC_TILED_TL2, shape->rows, shape->cols, tile, NULL, why,
+                            why_size);
+}
+
+static uint64_t trit_bytes(const struct bc_pack_shape *shape)
+{
+    return bc_tl2_used(shape->rows, shape->cols, shape->tile[1]);
+}
+
+/* The scale stands where the runtime looks for it, whatever the sections really take. */
+static uint64_t scale_offset(const struct bc_pack_shape *shape)
+{
+    return bc_round_up(bc_tl2_formula(shape->rows, shape->cols), 32);
+}
+
+static uint64_t size(const struct bc_pack_shape *shape)
+{
+    return scale_offset(shape) + TAIL_BYTES;
+}
+
+static struct bc_tl_grid triple_grid(const struct bc_pack_shape *shape)
+{
+    return (struct bc_tl_grid){.cols = shape->cols,
+                               .rows = shape->rows,
+                               .first_col = 0,
+                               .n_tiles = shape->cols / shape->tile[1],
+                               .tile_rows = shape->tile[0],
+                               .tile_cols = shape->tile[1],
+                               .block_rows = BLOCK_ROWS,
+                               .group = TRIPLE_GROUP};
+}
+
+static struct bc_tl_grid pair_grid(const struct bc_pack_shape *shape)
+{
+    const uint64_t two_cols = shape->cols % shape->tile[1];
+    return (struct bc_tl_grid){.cols = shape->cols,
+                               .rows = shape->rows,
+                               .first_col = shape->cols - two_cols,
+                               .n_tiles = two_cols / PAIR_TILE,
+                               .tile_rows = shape->tile[0],
+                               .tile_cols = PAIR_TILE,
+                               .block_rows = BLOCK_ROWS,
+                               .group = PAIR_GROUP};
+}
+
+static uint64_t magnitude_bytes(const struct bc_tl_grid *g)
+{
+    return g->n_tiles * g->tile_cols * g->rows / 6;
+}
+
+static uint64_t sign_bytes(const struct bc_tl_grid *g)
+{
+    return g->n_tiles * g->tile_cols * g->rows / 24;
+}
+
+/* Place of a row of a block among the bytes of its columns: the middle quarters of the block change
+ * places, since AVX2 widens bytes to 16 bits within its 128-bit halves. */
+static uint32_t slot_of(uint32_t row)
+{
+    const uint32_t quarter = row / 8;
+    if (quarter == 1) return row + 8;
+    if (quarter == 2) return row - 8;
+    return row;
+}
+
+/* Sign (bit 4) and magnitude (bits 3-0) of v - 13, v = 0 to 26. */
+static const uint8_t signed_codes[32] = {0x1d, 0x1c, 0x1b, 0x1a, 0x19, 0x18, 0x17, 0x16, 0x15,
+                                         0x14, 0x13, 0x12, 0x11, 0x00, 0x01, 0x02, 0x03, 0x04,
+                                         0x05, 0x06, 0x07, 0x08, 0x09, 0x0a, 0x0b, 0x0c, 0x0d};
+
+/* Eight triples of one row: four bytes of magnitudes, 32 bytes apart, and the signs, the first one
+ * in bit 15 and then every other bit. */
+static unsigned encode_triples(const int8_t trits[TRIPLE_GROUP], uint8_t *magnitudes)
+{
+    unsigned signs = 0;
+    for (unsigned i = 0; i < TRIPLES / 2; i++) {
+        /* Codes x0 to x5; the product has 9 x0 + 3 x1 + x2 in byte 2 and 9 x3 + 3 x4 + x5 in byte
+         * 5. The last load would reach two bytes beyond the group. */
+        const uint64_t codes = i < 3 ? bc_tl_codes(trits + 6 * i) : bc_tl_codes(trits + 16) >> 16;
+        const uint64_t product = codes * 0x090301u;
+        const unsigned first = signed_codes[product >> 16 & 31];
+        const unsigned second = signed_codes[product >> 40 & 31];
+        magnitudes[BLOCK_ROWS * i] = (uint8_t)(first << 4 | (second & 15));
+        signs |= (first >> 4) << (15 - 4 * i) | (second >> 4) << (13 - 4 * i);
+    }
+    return signs;
+}
+
+/* Where a block's magnitudes and signs begin. */
+static uint64_t magnitudes_of(const struct bc_tl_grid *g, uint64_t block)
+{
+    return block * (g->tile_cols / 6) * BLOCK_ROWS;
+}
+
+static uint64_t signs_of(const struct bc_tl_grid *g, uint64_t block)
+{
+    return magnitude_bytes(g) + block * (g->tile_cols / TRIPLE_GROUP) * BLOCK_ROWS;
+}
+
+static void encode_triple_row(const struct bc_tl_grid *g, const int8_t *trits, uint64_t block,
+                              uint32_t row, uint8_t *packed)
+{
+    uint8_t *magnitudes = packed + magnitudes_of(g, block) + slot_of(row);
+    uint8_t *word = packed + signs_of(g, block) + row % HALF_BLOCK * 2;
+    for (uint32_t col = 0; col < g->tile_cols; col += TRIPLE_GROUP) {
+        const unsigned signs = encode_triples(trits + col, magnitudes);
+        /* A word has the signs of a row of the upper half, and between them those of one of the
+         * lower half, which comes later. */
+        const unsigned upper = row < HALF_BLOCK ? signs : bc_get_u16(word) | signs >> 1;
+        bc_put_u16(word, (uint16_t)upper);
+        magnitudes += 4 * BLOCK_ROWS;
+        word += BLOCK_ROWS;
+    }
+}
+
+/* The trits of a magnitude, and those of the same with the sign set. 14, 15 and -0 have none, which
+ * the fourth value says. */
+static const int8_t triples[32][4] = {
+    {0, 0, 0},    {0, 0, 1},    {0, 1, -1},   {0, 1, 0},    {0, 1, 1},  {1, -1, -1}, {1, -1, 0},
+    {1, -1, 1},   {1, 0, -1},   {1, 0, 0},    {1, 0, 1},    {1, 1, -1}, {1, 1, 0},   {1, 1, 1},
+    {2, 2, 2, 1}, {2, 2, 2, 1}, {2, 2, 2, 1}, {0, 0, -1},   {0, -1, 1}, {0, -1, 0},  {0, -1, -1},
+    {-1, 1, 1},   {-1, 1, 0},   {-1, 1, -1},  {-1, 0, 1},   {-1, 0, 0}, {-1, 0, -1}, {-1, -1, 1},
+    {-1, -1, 0},  {-1, -1, -1}, {2, 2, 2, 1}, {2, 2, 2, 1},
+};
+
+static bool decode_triples(const struct bc_tl_grid *g, const uint8_t *packed, uint64_t block,
+                           uint32_t row, uint32_t first, uint32_t n, int8_t *trits)
+{
+    const uint8_t *magnitudes = packed + magnitudes_of(g, block) + slot_of(row);
+    const uint8_t *word = packed + signs_of(g, block) + row % HALF_BLOCK * 2;
+    const unsigned shift = row < HALF_BLOCK ? 3 : 4; /* the first sign to bit 18 */
+    uint32_t seen = 0;
+    magnitudes += (size_t)first * 4 * BLOCK_ROWS;
+    word += (size_t)first * BLOCK_ROWS;
+    for (uint32_t s = 0; s < n; s++, word += BLOCK_ROWS) {
+        const unsigned signs = (unsigned)bc_get_u16(word) << shift;
+        for (unsigned i = 0; i < TRIPLES / 2; i++, magnitudes += BLOCK_ROWS, trits += 6) {
+            const unsigned first_code = (signs >> (14 - 4 * i) & 16) | *magnitudes >> 4;
+            const unsigned second_code = (signs >> (12 - 4 * i) & 16) | (*magnitudes & 15);
+            const uint32_t a = bc_get_u32((const uint8_t *)triples[first_code]);
+            const uint32_t b = bc_get_u32((const uint8_t *)triples[second_code]);
+            seen |= a | b;
+            bc_put_u32((uint8_t *)trits, (a & 0xffffff) | b << 24);
+            bc_put_u16((uint8_t *)trits + 4, (uint16_t)(b >> 8));
+        }
+    }
+    return seen >> 24 == 0;
+}
+
+static void encode_pair_row(const struct bc_tl_grid *g, const int8_t *trits, uint64_t block,
+                            uint32_t row, uint8_t *packed)
+{
+    uint8_t *dst = packed + block * (BLOCK_ROWS * PAIR_TILE / 4) + slot_of(row);
+    for (uint32_t col = 0; col < g->tile_cols; col += 2 * PAIR_GROUP) {
+        bc_tl_put_pair_bytes(bc_tl_codes(trits + col), dst, dst + BLOCK_ROWS);
+        dst += 2 * BLOCK_ROWS;
+    }
+}
+
+static bool decode_pairs(const struct bc_tl_grid *g, const uint8_t *packed, uint64_t block,
+                         uint32_t row, uint32_t first, uint32_t n, int8_t *trits)
+{
+    const uint8_t *const src = packed + block * (BLOCK_ROWS * PAIR_TILE / 4) + slot_of(row);
+    uint32_t seen = 0;
+    (void)g;
+    for (uint32_t i = first; i < first + n; i++, trits += PAIR_GROUP)
+        seen |= bc_tl_get_pairs(src[(size_t)i * BLOCK_ROWS], trits);
+    return seen >> 16 == 0;
+}
+
+static void pack(const struct bc_kernels *k, const struct bc_pack_shape *shape, const int8_t *trits,
+                 uint64_t first, uint64_t n, uint8_t *packed)
+{
+    const struct bc_tl_grid three = triple_grid(shape), two = pair_grid(shape);
+    (void)k;
+    (void)first; /* the whole tensor: granule is 0 */
+    (void)n;
+    bc_tl_pack(&three, encode_triple_row, trits, packed);
+    bc_tl_pack(&two, encode_pair_row, trits, packed + magnitude_bytes(&three) + sign_bytes(&three));
+}
+
+static bool unpack(const struct bc_kernels *k, const struct bc_pack_shape *shape,
+                   const uint8_t *packed, uint64_t first, uint64_t n, int8_t *trits)
+{
+    const struct bc_tl_grid three = triple_grid(shape), two = pair_grid(shape);
+    const uint8_t *const pairs = packed + magnitude_bytes(&three) + sign_bytes(&three);
+    (void)k;
+    const bool triples_legal = bc_tl_unpack(&three, decode_triples, packed, first, n, trits);
+    return bc_tl_unpack(&two, decode_pairs, pairs, first, n, trits) && triples_legal;
+}
+
+static void put_scales(const struct bc_pack_shape *shape, const float *scales, uint32_t n_scales,
+                       uint8_t *packed)
+{
+    const uint64_t end_of_trits = trit_bytes(shape);
+    (void)n_scales;
+    memset(packed + end_of_trits, 0, (size_t)(size(shape) - end_of_trits));
+    bc_put_f32(packed + scale_offset(shape), scales[0]);
+}
+
+static float get_scale(const struct bc_pack_shape *shape, const uint8_t *packed, uint64_t slice)
+{
+    (void)slice;
+    return bc_get_f32(packed + scale_offset(shape));
+}
+
+const struct bc_format bc_format_tl2 = {
+    .name = "tl2",
+    .title = "triples of weights in the order of bitnet.cpp's look-up-table kernels for x86",
+    .type_name = "TL2",
+    .type_id = TYPE_ID,
+    .type_id_rebased = TYPE_ID_REBASED,
+    .file_type = FILE_TYPE,
+    .granule = 0,
+    .row_major = false,
+    .max_scales = 1,
+    .check = check,
+    .size = size,
+    .pack = pack,
+    .unpack = unpack,
+    .put_scales = put_scales,
+    .get_scale = get_scale,
+    .trit_bytes = trit_bytes,
+    .trit_at = bc_tl2_trit_at,
+    .trits_at = bc_tl2_trits_at,
+    .choose_tile = choose_tile,
+};
