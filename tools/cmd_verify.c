@@ -25,13 +25,9 @@ static const struct option_row options[] = {
     {"lenient", 0, OPTION_FLAG, AT(lenient), NULL, "I2_S code 3 counts as 0, with a warning"},
     {"dialect", 0, OPTION_STRING, AT(dialect), "D",
      "read type ids as upstream, bitnet,\nbitnet-rebased or prism"},
-<<<<<<< HEAD
-    {"force", 'f', OPTION_FLAG, AT(force), NULL, "let --manifest replace a manifest"},
-=======
     {"kernel-config", 0, OPTION_STRING, AT(kernel_config), "FILE",
      "tiles of TL1 and TL2 tensors that do not\nstate theirs (INI)"},
-    {"force", 'f', OPTION_FLAG, AT(force), NULL, "let --manifest replace a file"},
->>>>>>> 53a3c2f939d76e0ff6b11373c66c36e5d7f49608
+    {"force", 'f', OPTION_FLAG, AT(force), NULL, "let --manifest replace a manifest"},
     {"target", 0, OPTION_STRING, AT(target), "T",
      "with --source, what convert was told:\nbitnet or llama.cpp (default: found out)"},
     {"name", 0, OPTION_STRING, AT(name), "NAME", "likewise: general.name"},

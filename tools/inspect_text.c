@@ -364,22 +364,12 @@ static void show_values(const struct inspect_view *view, struct bc_buf *out)
     const struct bitconv_inspected_tensor *t = &view->it->tensors[values->tensor];
     const size_t per_line = 5;
     struct bc_buf cell = {0};
-<<<<<<< HEAD
     bc_buf_printf(&cell, "%s: %s, ", t->name, t->type);
     shape_text(t, &cell);
-    bc_buf_printf(&cell, ", %" PRIu64 " of %" PRIu64 " values", values->n, t->n_elements);
-    if (t->pack != NULL)
+    bc_buf_printf(&cell, ", %" PRIu64 " of %" PRIu64 " values", values->n, values->n_total);
+    if (values->is_ternary)
         bc_buf_printf(&cell, ", trits times the scale %.9g", (double)values->scale);
     view_wrap(out, bc_buf_str(&cell), 0, ui_columns());
-=======
-    ui_cell(out, t->name, 0, false);
-    bc_buf_puts(out, ": ");
-    bc_buf_printf(out, "%s, ", t->type);
-    shape_text(t, out);
-    bc_buf_printf(out, ", %" PRIu64 " of %" PRIu64 " values", values->n, values->n_total);
-    if (values->is_ternary)
-        bc_buf_printf(out, ", trits times the scale %.9g", (double)values->scale);
->>>>>>> 53a3c2f939d76e0ff6b11373c66c36e5d7f49608
     bc_buf_putc(out, '\n');
     for (uint64_t i = 0; i < values->n; i++) {
         const uint64_t col = values->cols != 0 ? i % values->cols : i;

@@ -328,8 +328,9 @@ static void check_pack_type(const struct checker *c, uint64_t id)
         missed = row;
     }
     if (missed != NULL)
-        say(c, true, "general.file_type is %" PRIu64 ", the file holds %s tensors (%" PRIu64 ")",
-            id, missed->type, missed->ids[0]);
+        bc_rule_say(c->report, true,
+                    "general.file_type is %" PRIu64 ", the file holds %s tensors (%" PRIu64 ")", id,
+                    missed->type, missed->ids[0]);
 }
 
 static void check_file_type(const struct checker *c)
@@ -341,7 +342,7 @@ static void check_file_type(const struct checker *c)
         const struct file_type *row = &file_types[i];
         if (row->id != id) continue;
         if (count_types(c, row, &n_matrices) > 0 || n_matrices == 0) continue;
-<<<<<<< HEAD
+        if (id == FILE_TYPE_F16 && holds_type(c, "I8")) continue; /* as payload files say */
         bc_rule_say(c->report, true,
                     "general.file_type %" PRIu64 " says %s%s%s%s, 0 tensors are %s", id,
                     row->types[0], row->types[1] != NULL ? " (in mainline " : "",
@@ -349,19 +350,7 @@ static void check_file_type(const struct checker *c)
                     row->types[0]);
         return;
     }
-    if (id != 40 && holds_packs(c))
-        bc_rule_say(c->report, true,
-                    "general.file_type is %" PRIu64 ", the file holds I2_S tensors (40)", id);
-=======
-        if (id == FILE_TYPE_F16 && holds_type(c, "I8")) continue; /* as payload files say */
-        say(c, true, "general.file_type %" PRIu64 " says %s%s%s%s, 0 tensors are %s", id,
-            row->types[0], row->types[1] != NULL ? " (in mainline " : "",
-            row->types[1] != NULL ? row->types[1] : "", row->types[1] != NULL ? ")" : "",
-            row->types[0]);
-        return;
-    }
     check_pack_type(c, id);
->>>>>>> 53a3c2f939d76e0ff6b11373c66c36e5d7f49608
 }
 
 /* Another converter keeps the scale in a tensor of its own, to be divided by: never applied

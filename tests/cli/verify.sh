@@ -82,6 +82,14 @@ expect 0 verify "$model" --manifest "$scratch/empty.json" --force
 printf '\xff' | dd of="$scratch/renamed.gguf" bs=1 seek=100000 conv=notrunc status=none
 expect 1 verify "$scratch/renamed.gguf" --against "$scratch/manifest.json"
 one_line
+python3 - "$scratch/manifest.json" >"$scratch/twice.json" <<'PY'
+import json, sys
+j = json.load(open(sys.argv[1]))
+print(json.dumps({**j, "tensors": j["tensors"] + j["tensors"][:1]}))
+PY
+expect 2 verify "$model" --against "$scratch/twice.json"
+one_line
+says "occurs twice"
 expect 2 verify "$model" --against "$models/bitnet/config.json"
 one_line
 
