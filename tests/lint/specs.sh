@@ -5,7 +5,7 @@ set -euo pipefail
 cd "$BITCONV_SOURCE_DIR/formats"
 
 bad=0
-packs=$(sed -n 's/^ *&bc_format_\([a-z0-9_]*\),.*/\1/p' registry.c)
+packs=$(grep -o '&bc_format_[a-z0-9_]*' registry.c | sed 's/&bc_format_//')
 [ -n "$packs" ] || { echo "no rows found in registry.c"; exit 1; }
 for pack in $packs; do
     stem=${pack%_64}
