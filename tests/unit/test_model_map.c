@@ -403,8 +403,7 @@ static void modules_to_not_convert_are_kept(void **state)
     struct model_fixture *const f = with(state, &bc_arch_bitnet, NULL);
 #define KEEP(list)                                                                                 \
     BITNET                                                                                         \
-        ",\"quantization_config\":{\"quant_method\":\"bitnet\",\"modules_to_not_convert\":" list   \
-        "}"
+    ",\"quantization_config\":{\"quant_method\":\"bitnet\",\"modules_to_not_convert\":" list "}"
     model_fixture_accept(f, KEEP("[\"lm_head\",\"model.layers.1.mlp\",\"v_proj\"]"));
     assert_true(need(f, "blk.1.ffn_up.weight")->keep);
     assert_true(need(f, "blk.0.attn_v.weight")->keep);
