@@ -219,7 +219,8 @@ void convert_print_plan(const struct ui *ui, const struct bitconv_conversion *c)
     bc_buf_puts(&out, "\npeak memory: ");
     ui_bytes(&out, c->peak_memory);
     bc_buf_puts(&out, " beside the tokenizer's JSON, ");
-    bc_buf_puts(&out, c->tensor_memory > 0 ? "as much as the largest packed tensor needs\n"
+    if (c->tensor_memory > 0) ui_bytes(&out, c->tensor_memory);
+    bc_buf_puts(&out, c->tensor_memory > 0 ? " of it for the largest packed tensor\n"
                                            : "whatever the size of the model\n");
     ui_write(&out);
     bc_buf_release(&out);

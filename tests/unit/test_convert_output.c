@@ -149,7 +149,7 @@ static void unknown_types_and_words_are_refused(void **state)
 {
     struct convert_run *r = *state;
     convert_run_model(r, "bitnet", NULL, 0);
-    convert_run_refuse(r, "q4_k", BITCONV_E_ARG, "f32, f16, bf16, i2_s");
+    convert_run_refuse(r, "q4_k", BITCONV_E_ARG, "f32, f16, bf16, q8_0, i2_s");
     convert_run_refuse(r, NULL, BITCONV_E_ARG, "--outtype is missing");
     r->options.target = "onnx";
     convert_run_refuse(r, "i2_s", BITCONV_E_ARG, "--target: 'onnx' is not one of: auto, bitnet");
