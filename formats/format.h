@@ -3,8 +3,8 @@
  *
  * How to add a pack: 1. formats/NAME.md, the normative spec with an index formula and a worked hex
  * example (the tests read it). 2. formats/NAME.c, check/size/pack/unpack. 3. formats/NAME_ref.c,
- * only trit_at, written from the spec alone. 4. one line in formats/registry.c, one in
- * CMakeLists.txt. Everything else (tests, command line, verifier) walks the table. */
+ * only trit_at, written from the spec alone. 4. one line in formats/registry.c.
+ * Everything else (build, tests, command line, verifier) walks the table or the folder. */
 #ifndef BC_FORMATS_FORMAT_H
 #define BC_FORMATS_FORMAT_H
 

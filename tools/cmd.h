@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * The commands. To add one: write tools/cmd_NAME.c with a `const struct command command_NAME` (its
- * options, help and run function), declare it here, add it to commands[] in main.c and to
- * CMakeLists.txt, and describe it in README.md; tests/lint/help.sh then checks that its --help
+ * options, help and run function), declare it here, add it to commands[] in main.c,
+ * and describe it in README.md; tests/lint/help.sh then checks that its --help
  * works and has examples. */
 #ifndef BC_TOOLS_CMD_H
 #define BC_TOOLS_CMD_H

@@ -2,7 +2,7 @@
  * The schema of a family descriptor: tables only, no functions. One file per family in archs/.
  *
  * How to add a family: 1. archs/NAME.c with its tables, as the neighbours do. 2. One line in the
- * list in arch.c, one in CMakeLists.txt. A quirk that the tables cannot say becomes an enum value
+ * list in arch.c. A quirk that the tables cannot say becomes an enum value
  * here and one case in the interpreter (arch.c, model_*.c), so that every family can use it. */
 #ifndef BC_MODEL_ARCH_H
 #define BC_MODEL_ARCH_H
