@@ -125,7 +125,9 @@ void bc_file_will_need(const struct bc_file *file, uint64_t offset, uint64_t siz
 enum bc_path_kind bc_path_kind(const char *path)
 {
     struct stat st;
-    if (stat(path, &st) != 0) return BC_PATH_NONE;
+    /* What cannot be looked at (a loop of links, a folder without permission) is there all the same. */
+    if (stat(path, &st) != 0)
+        return errno == ENOENT || errno == ENOTDIR ? BC_PATH_NONE : BC_PATH_OTHER;
     if (S_ISREG(st.st_mode)) return BC_PATH_FILE;
     return S_ISDIR(st.st_mode) ? BC_PATH_DIR : BC_PATH_OTHER;
 }

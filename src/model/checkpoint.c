@@ -34,6 +34,12 @@ static enum bitconv_status load_typed(const char *dir, const char *name, enum bc
                    type == BC_JSON_OBJECT ? "an object" : "an array");
 }
 
+enum bitconv_status bc_checkpoint_object(const char *dir, const char *name, struct bc_json **out,
+                                         struct bitconv_error *err)
+{
+    return load_typed(dir, name, BC_JSON_OBJECT, out, err);
+}
+
 static bool ends_with(const char *s, const char *suffix)
 {
     const size_t len = strlen(s), suffix_len = strlen(suffix);

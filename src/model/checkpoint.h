@@ -52,5 +52,8 @@ const struct bc_file *bc_checkpoint_file_of(const struct bc_checkpoint *ckpt,
  * bc_json_free. */
 enum bitconv_status bc_checkpoint_json(const char *dir, const char *name, struct bc_json **out,
                                        struct bitconv_error *err);
+/* The same, refusing a JSON text that is not an object. */
+enum bitconv_status bc_checkpoint_object(const char *dir, const char *name, struct bc_json **out,
+                                         struct bitconv_error *err);
 
 #endif

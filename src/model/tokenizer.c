@@ -64,7 +64,7 @@ static enum bitconv_status load_tokenizer_json(struct job *job, struct bitconv_e
 static enum bitconv_status load_pair(struct job *job, bool *found, struct bitconv_error *err)
 {
     struct bc_buf merges = {0};
-    BC_TRY(bc_checkpoint_json(job->ckpt->dir, "vocab.json", &job->vocab_json, err));
+    BC_TRY(bc_checkpoint_object(job->ckpt->dir, "vocab.json", &job->vocab_json, err));
     *found = job->vocab_json != NULL;
     if (!*found) return BITCONV_OK;
     bool have_merges;

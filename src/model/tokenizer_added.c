@@ -16,10 +16,10 @@ enum bitconv_status bc_tokenizer_files_open(const char *dir, struct bc_tokenizer
                                             struct bitconv_error *err)
 {
     *files = (struct bc_tokenizer_files){.dir = dir};
-    BC_TRY(bc_checkpoint_json(dir, "tokenizer.json", &files->tokenizer, err));
-    BC_TRY(bc_checkpoint_json(dir, "tokenizer_config.json", &files->config, err));
-    BC_TRY(bc_checkpoint_json(dir, "special_tokens_map.json", &files->special_map, err));
-    return bc_checkpoint_json(dir, "added_tokens.json", &files->added, err);
+    BC_TRY(bc_checkpoint_object(dir, "tokenizer.json", &files->tokenizer, err));
+    BC_TRY(bc_checkpoint_object(dir, "tokenizer_config.json", &files->config, err));
+    BC_TRY(bc_checkpoint_object(dir, "special_tokens_map.json", &files->special_map, err));
+    return bc_checkpoint_object(dir, "added_tokens.json", &files->added, err);
 }
 
 void bc_tokenizer_files_close(struct bc_tokenizer_files *files)

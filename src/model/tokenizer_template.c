@@ -124,7 +124,7 @@ static enum bitconv_status put_all(struct templates *t, const struct bc_tokenize
     BC_TRY(put_folder(t, files->dir, err));
     if (found || t->n_names > 0) return BITCONV_OK;
     struct bc_json *json = NULL;
-    BC_TRY(bc_checkpoint_json(files->dir, "chat_template.json", &json, err));
+    BC_TRY(bc_checkpoint_object(files->dir, "chat_template.json", &json, err));
     found = put_json(t, bc_json_get(json, "chat_template"), "chat_template.json");
     bc_json_free(json);
     if (!found) put_json(t, bc_json_get(files->config, "chat_template"), "tokenizer_config.json");

@@ -41,7 +41,7 @@ const char *bc_expected_type(const struct bc_source_state *s, const struct bc_mo
 /* The answer of bc_expected_type for linear weights that should be packed. */
 #define BC_EXPECT_PACK "a ternary pack"
 /* True when a tensor stored as floats holds trit * scale rather than the stored values. */
-bool bc_expects_ternary_values(const struct bc_model *model, const struct bc_weight *w);
+bool bc_expects_ternary_values(const struct bc_source_state *s, const struct bc_weight *w);
 
 /* How many keys of `model`'s own metadata (without the tokenizer's) the file lacks or has
  * otherwise. */

@@ -77,12 +77,14 @@ const char *bc_expected_type(const struct bc_source_state *s, const struct bc_mo
                                                 : type_causal(w->role, s->kind);
 }
 
-bool bc_expects_ternary_values(const struct bc_model *model, const struct bc_weight *w)
+bool bc_expects_ternary_values(const struct bc_source_state *s, const struct bc_weight *w)
 {
+    const struct bc_model *model = s->model;
     if (w->role != BC_ROLE_LINEAR || w->n_sources == 0) return false;
     if (w->sources[0].scale != NULL) return true; /* packed weights have no other values */
     if (w->keep) return false;
     if (model->arch->traits.ternary_class) return true;
+    if (s->kind == BC_FILE_PACK) return true; /* a misfit of the pack, as good as packed */
     /* The embedding families' float files are the float baselines: stored values. */
     return !model->arch->traits.embedding_family && model->training == BC_TRAINING_ONLINE;
 }

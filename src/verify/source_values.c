@@ -272,7 +272,7 @@ enum bitconv_status bc_compare_values(struct bc_verifier *v, struct bitconv_proo
     if (v->tensors[index].packed.format != NULL) c.packed = &v->tensors[index].packed;
     if (c.packed == NULL && !numbers_of(v, proof, &c, index)) return BITCONV_OK;
     if (c.packed != NULL && (w->role != BC_ROLE_LINEAR || w->n_sources == 0)) return BITCONV_OK;
-    if (c.packed != NULL || bc_expects_ternary_values(v->source->model, w)) {
+    if (c.packed != NULL || bc_expects_ternary_values(v->source, w)) {
         const enum bitconv_status status =
             bc_ternary_decide(v->source->model, w, &v->source->weight_options, v->kernels, v->pool,
                               NULL, &decision, &refusal);
