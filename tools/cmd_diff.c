@@ -7,7 +7,7 @@
 
 struct settings {
     bool strict, all;
-    const char *dialect;
+    const char *dialect, *kernel_config;
 };
 
 static const struct option_row options[] = {
@@ -17,6 +17,8 @@ static const struct option_row options[] = {
      "list every tensor, do not cut lists"},
     {"dialect", 0, OPTION_STRING, offsetof(struct settings, dialect), "D",
      "read type ids as upstream, bitnet,\nbitnet-rebased or prism"},
+    {"kernel-config", 0, OPTION_STRING, offsetof(struct settings, kernel_config), "FILE",
+     "tiles of TL1 and TL2 tensors that do not\nstate theirs (INI)"},
     {NULL, 0, OPTION_FLAG, 0, NULL, NULL},
 };
 
@@ -42,6 +44,7 @@ static int run(struct ui *ui, const struct globals *globals, const void *setting
         return ui_usage(ui, "diff", "two files or folders were expected, %zu given", n_args);
     const struct bitconv_diff_options compare = {
         .dialect = s->dialect,
+        .kernel_config = s->kernel_config,
         .strict = s->strict,
         .n_threads = globals->threads,
         .cpu = globals->cpu,

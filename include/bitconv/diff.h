@@ -14,6 +14,8 @@ extern "C" {
 /* Zero-initialise: zero and NULL mean the default. Strings are borrowed for the call. */
 struct bitconv_diff_options {
     const char *dialect; /* overrides the dialect decision of both GGUFs ("bitnet", ...), or NULL */
+    /* Kernel configuration (INI) for TL1 and TL2 tensors that do not state their tile, or NULL. */
+    const char *kernel_config;
     bool strict; /* what describes the file rather than the model counts as well: keys, types */
     unsigned n_threads; /* 0: online processors */
     const char *cpu;    /* "scalar", "avx2", "avx512", "neon"; NULL: best */

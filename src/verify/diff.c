@@ -23,8 +23,10 @@ const char *bitconv_diff_basis_name(enum bitconv_diff_basis basis)
 static enum bitconv_status open_side(struct bc_differ *d, size_t index, struct bitconv_error *err)
 {
     struct bc_diff_side *side = &d->side[index];
-    const struct bitconv_inspect_options options = {
-        .dialect = d->options->dialect, .n_threads = 1, .cpu = d->options->cpu};
+    const struct bitconv_inspect_options options = {.dialect = d->options->dialect,
+                                                    .kernel_config = d->options->kernel_config,
+                                                    .n_threads = 1,
+                                                    .cpu = d->options->cpu};
     BC_TRY(bitconv_inspect(side->path, &options, d->sink, &side->it, err));
     d->data->it[index] = side->it;
     const struct bc_inspection_data *data = side->it->internal;
@@ -35,7 +37,8 @@ static enum bitconv_status open_side(struct bc_differ *d, size_t index, struct b
             return bc_fail_nomem(err, "the names of tensors");
     }
     if (side->container->gguf == NULL) return BITCONV_OK;
-    return bc_stated_read(side->container->gguf, &d->data->arena, &side->stated, err);
+    BC_TRY(bc_stated_read(side->container->gguf, &d->data->arena, &side->stated, err));
+    return bc_stated_config(&side->stated, d->options->kernel_config, err);
 }
 
 static bool is_gguf(const struct bc_diff_side *side)

@@ -396,6 +396,33 @@ static void convert(const char *outtype, const char *path)
     bitconv_conversion_free(conversion);
 }
 
+/* Every pack of the registry that holds the model is equal to every other by its fingerprints. */
+static void every_pack(void **state)
+{
+    struct fixture *f = *state;
+    static const char *const packs[] = {"tl1", "bitcos", "t5"};
+    char *i2_s = temp_dir_path(f->dir, "i2_s.gguf"), *other = temp_dir_path(f->dir, "other.gguf");
+    convert("i2_s", i2_s);
+    for (size_t i = 0; i < sizeof packs / sizeof packs[0]; i++) {
+        size_t by_fingerprint = 0;
+        remove(other);
+        convert(packs[i], other);
+        if (diff(f, i2_s, other, NULL) != BITCONV_OK) fail_msg("%s", f->err.text);
+        assert_true(f->it->equal);
+        for (size_t k = 0; k < f->it->n_tensors; k++) {
+            const struct bitconv_diff_tensor *t = &f->it->tensors[k];
+            if (t->basis != BITCONV_DIFF_BY_FINGERPRINT) continue;
+            by_fingerprint++;
+            assert_string_equal(t->type_a, "i2_s");
+            assert_string_equal(t->type_b, packs[i]);
+            assert_true(t->n_values >= 128 * 64);
+        }
+        assert_int_equal(by_fingerprint, 14);
+    }
+    free(i2_s);
+    free(other);
+}
+
 /* The same model in two types is equal; and what cannot be compared is refused. */
 static void conversions(void **state)
 {
@@ -426,9 +453,9 @@ static void conversions(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(keys),        TEST(strict),      TEST(values),       TEST(special_values),
-        TEST(undecodable), TEST(packs),       TEST(scale_beside), TEST(missing_and_misshapen),
-        TEST(checkpoints), TEST(conversions),
+        TEST(keys),        TEST(strict),     TEST(values),       TEST(special_values),
+        TEST(undecodable), TEST(packs),      TEST(scale_beside), TEST(missing_and_misshapen),
+        TEST(checkpoints), TEST(every_pack), TEST(conversions),
     };
     return cmocka_run_group_tests_name("diff", tests, NULL, NULL);
 }
