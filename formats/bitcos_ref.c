@@ -28,11 +28,11 @@ static unsigned bit(const uint8_t *words, uint64_t index)
     return (unsigned)(bc_get_u64(words + index / 64 * 8) >> index % 64 & 1);
 }
 
-/* Weight i is not zero, and `rank` non-zero weights come before it. */
+/* The trit of a non-zero weight before which there are `rank` others. */
 static int sign_at(const struct regions *r, uint64_t rank)
 {
     if (rank >= r->n_nonzero) return BC_TRIT_ILLEGAL; /* the ranks contradict the count */
-    return bit(r->signs, rank) ? -1 : 1;
+    return 1 - 2 * (int)bit(r->signs, rank);
 }
 
 /* How many bits are 1: counts of pairs, of fours, of bytes, and their sum in the top byte. */
@@ -69,6 +69,9 @@ void bc_bitcos_trits_at(const struct bc_pack_shape *shape, const uint8_t *packed
     uint64_t rank = n == 0 ? 0 : rank_of(&r, first);
     for (uint64_t i = first; i < first + n; i++) {
         if (i % 4096 == 0) rank = bc_get_u32(r.ranks + i / 4096 * 4);
-        *trits++ = (int8_t)(bit(r.bitmap, i) ? sign_at(&r, rank++) : 0);
+        /* A product, not a choice: half of the choices would be predicted wrong. */
+        const int present = (int)bit(r.bitmap, i);
+        *trits++ = (int8_t)(present * sign_at(&r, rank));
+        rank += (unsigned)present;
     }
 }

@@ -395,10 +395,13 @@ void payload_check_header_reasons(const struct bc_format *f)
     expect_at(&p, 60, 4, 1, "1 scales, wanted one per slice: 3");
     expect_at(&p, 79, 1, 9, "byte 79, padding behind the scales, is 0x09, wanted 0");
     check_expected_shape(&p);
+    p.bytes[8] = 4; /* a fourth dimension there may be, of length 1 */
+    char why[200];
+    assert_true(f->check_payload(NULL, p.bytes, p.size, why, sizeof why));
+    expect_at(&p, 40, 8, 2, "dims[3] is 2, wanted 1");
     payload_free(&p);
 
     struct bc_pack_shape shape = {.cols = 4, .rows = 0, .slices = 1};
-    char why[200];
     assert_false(f->check(&shape, why, sizeof why));
     assert_non_null(strstr(why, "no values"));
     shape = (struct bc_pack_shape){.cols = 1, .rows = 1, .slices = UINT64_C(1) << 32};
