@@ -83,7 +83,7 @@ static void report(const struct ui *ui, const struct settings *s,
     }
     if (ui->globals->quiet) return;
     if (s->options.dry_run) convert_print_plan(ui, c);
-    if (ui->globals->verbose) convert_print_tensors(ui, c);
+    convert_print_tensors(ui, c, ui->globals->verbose);
     convert_print_summary(ui, c, s->options.dry_run);
 }
 

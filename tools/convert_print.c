@@ -127,9 +127,9 @@ static const struct hint {
 } hints[] = {
     {"I2_S", "bitnet.cpp reads I2_S; mainline llama.cpp has removed the type and cannot\nload this "
              "file"},
-    {"TL1", "bitnet.cpp reads TL1 when its kernels were built for the tiles of this file\n"
+    {"TL1", "bitnet.cpp reads TL1 when built with kernels for the tiles of this file\n"
             "(bitconv.tensor.tile); mainline llama.cpp cannot load it"},
-    {"TL2", "bitnet.cpp reads TL2 when its kernels were built for the tiles of this file\n"
+    {"TL2", "bitnet.cpp reads TL2 when built with kernels for the tiles of this file\n"
             "(bitconv.tensor.tile); mainline llama.cpp cannot load it"},
     {"bitcos", "GGUF readers list BITCOS tensors as bytes; no runtime computes with them"},
     {"t5", "GGUF readers list T5 tensors as bytes; no runtime computes with them"},
@@ -155,7 +155,7 @@ void convert_print_summary(const struct ui *ui, const struct bitconv_conversion 
     if (c->n_files > 1) bc_buf_printf(&out, " and %" PRIu32 " more", c->n_files - 1);
     bc_buf_puts(&out, ": ");
     ui_bytes(&out, c->file_size);
-    bc_buf_puts(&out, ", architecture ");
+    bc_buf_puts(&out, "\narchitecture ");
     ui_cell(&out, c->architecture, 0, false);
     bc_buf_printf(&out, ", conventions of %s\n\n", c->target);
     if (c->n_tensors > 0) {
@@ -178,13 +178,18 @@ static void put_how(struct bc_buf *out, const struct bitconv_converted_tensor *t
     ui_cell(out, cell, 17, false);
 }
 
-void convert_print_tensors(const struct ui *ui, const struct bitconv_conversion *c)
+void convert_print_tensors(const struct ui *ui, const struct bitconv_conversion *c, bool all)
 {
     struct bc_buf out = {0};
+    size_t n_rows = 0;
+    for (size_t i = 0; i < c->n_tensors; i++)
+        n_rows += all || c->tensors[i].how != NULL;
+    if (n_rows == 0) return;
     put_heading(ui, &out,
                 "tensor                           how                zeros      scale rel. error");
     for (size_t i = 0; i < c->n_tensors; i++) {
         const struct bitconv_converted_tensor *t = &c->tensors[i];
+        if (!all && t->how == NULL) continue;
         ui_cell(&out, t->name, NAME_WIDTH, true);
         bc_buf_putc(&out, ' ');
         if (t->how == NULL) {
@@ -218,10 +223,10 @@ void convert_print_plan(const struct ui *ui, const struct bitconv_conversion *c)
     }
     bc_buf_puts(&out, "\npeak memory: ");
     ui_bytes(&out, c->peak_memory);
-    bc_buf_puts(&out, " beside the tokenizer's JSON, ");
+    bc_buf_puts(&out, " beside the tokenizer's JSON,\n");
     if (c->tensor_memory > 0) ui_bytes(&out, c->tensor_memory);
     bc_buf_puts(&out, c->tensor_memory > 0 ? " of it for the largest packed tensor\n"
-                                           : "whatever the size of the model\n");
+                                           : "whatever the model's size\n");
     ui_write(&out);
     bc_buf_release(&out);
 }

@@ -9,8 +9,9 @@
 /* A table of types: tensors, parameters, bytes, bits per weight; how the trits came about; hints.
  */
 void convert_print_summary(const struct ui *ui, const struct bitconv_conversion *c, bool dry_run);
-/* A row per tensor: how its trits were obtained, zeros, scale, relative error. */
-void convert_print_tensors(const struct ui *ui, const struct bitconv_conversion *c);
+/* A row per ternary tensor (with `all`, per tensor): how its trits were obtained, zeros, scale,
+ * relative error. Nothing when there is no row. */
+void convert_print_tensors(const struct ui *ui, const struct bitconv_conversion *c, bool all);
 /* A row per tensor: type, shape, bytes; and the memory that the conversion takes. */
 void convert_print_plan(const struct ui *ui, const struct bitconv_conversion *c);
 void convert_print_json(const struct ui *ui, const struct bitconv_conversion *c);

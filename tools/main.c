@@ -15,7 +15,7 @@ static const struct command *const commands[] = {
 
 static void print_overview(void)
 {
-    printf("bitconv %s: ternary models from Hugging Face checkpoints to GGUF, proven lossless\n\n"
+    printf("bitconv %s: ternary models, Hugging Face checkpoint to GGUF, proven lossless\n\n"
            "usage: bitconv COMMAND [options] ARGS\n\ncommands:\n",
            bitconv_version());
     for (size_t i = 0; i < N_COMMANDS; i++)
@@ -96,40 +96,49 @@ static const char *take_command_word(int *argc, char **argv)
     return NULL;
 }
 
+/* "bitconv: unknown WHAT 'WORD' ..." with the word masked; the exit status. */
+static int complain(const char *what, const char *word)
+{
+    struct bc_buf masked = {0};
+    ui_cell(&masked, word, 60, true);
+    while (masked.size > 0 && masked.data[masked.size - 1] == ' ')
+        masked.data[--masked.size] = '\0';
+    fprintf(stderr, "bitconv: unknown %s '%s' (try `bitconv --help`)\n", what, bc_buf_str(&masked));
+    bc_buf_release(&masked);
+    return 2;
+}
+
+/* "bitconv help [COMMAND]". */
+static int show_help(const char *topic)
+{
+    const struct command *command = topic ? find_command(topic) : NULL;
+    if (topic != NULL && command == NULL) return complain("command", topic);
+    if (command != NULL)
+        print_command_help(command);
+    else
+        print_overview();
+    return finish(0);
+}
+
+/* What can be said without a command. */
+static int run_without_command(const char *option)
+{
+    if (option == NULL) {
+        fprintf(stderr, "bitconv: no command given (try `bitconv --help`)\n");
+        return 2;
+    }
+    if (strcmp(option, "--help") == 0 || strcmp(option, "-h") == 0) return show_help(NULL);
+    if (strcmp(option, "--version") != 0) return complain("option", option);
+    printf("bitconv %s\n", bitconv_version());
+    return finish(0);
+}
+
 int main(int argc, char **argv)
 {
     const char *word = take_command_word(&argc, argv);
-    if (word != NULL && strcmp(word, "help") == 0) {
-        word = take_command_word(&argc, argv);
-        const struct command *topic = word ? find_command(word) : NULL;
-        if (word != NULL && topic == NULL) {
-            fprintf(stderr, "bitconv: unknown command (try `bitconv --help`)\n");
-            return 2;
-        }
-        if (topic)
-            print_command_help(topic);
-        else
-            print_overview();
-        return finish(0);
-    }
-    const struct command *command = word ? find_command(word) : NULL;
-    if (command != NULL) return finish(run_command(command, argc, argv));
-    if (word != NULL) {
-        struct bc_buf masked = {0};
-        ui_cell(&masked, word, 0, false);
-        fprintf(stderr, "bitconv: unknown command '%s' (try `bitconv --help`)\n",
-                bc_buf_str(&masked));
-        bc_buf_release(&masked);
-        return 2;
-    }
-    if (argc > 1 && strcmp(argv[1], "--version") == 0) {
-        printf("bitconv %s\n", bitconv_version());
-        return finish(0);
-    }
-    if (argc > 1 && (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0)) {
-        print_overview();
-        return finish(0);
-    }
-    fprintf(stderr, "bitconv: no command given (try `bitconv --help`)\n");
-    return 2;
+    if (word == NULL) return run_without_command(argc > 1 ? argv[1] : NULL);
+    if (strcmp(word, "help") == 0) return show_help(take_command_word(&argc, argv));
+    const struct command *command = find_command(word);
+    if (command == NULL) return complain("command", word);
+    return finish(run_command(command, argc, argv));
 }
