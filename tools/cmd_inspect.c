@@ -10,7 +10,7 @@
 
 struct settings {
     bool tensors, metadata, stats, hash, diffable, all;
-    const char *tensor, *dialect, *kernel_config;
+    const char *tensor, *dialect, *kernel_config, *i2s_layout;
     uint64_t head;
 };
 
@@ -33,6 +33,8 @@ static const struct option_row options[] = {
      "read type ids as upstream, bitnet,\nbitnet-rebased or prism"},
     {"kernel-config", 0, OPTION_STRING, offsetof(struct settings, kernel_config), "FILE",
      "tiles of TL1 and TL2 tensors that do not\nstate theirs (INI)"},
+    {"i2s-layout", 0, OPTION_STRING, offsetof(struct settings, i2s_layout), "128|64",
+     "layout of I2_S tensors that do not state\ntheirs (64: ARM builds of bitnet.cpp)"},
     {NULL, 0, OPTION_FLAG, 0, NULL, NULL},
 };
 
@@ -99,6 +101,7 @@ static int run(struct ui *ui, const struct globals *globals, const void *setting
     const struct bitconv_inspect_options inspect = {
         .dialect = s->dialect,
         .kernel_config = s->kernel_config,
+        .i2s_layout = s->i2s_layout,
         .tensor = s->tensor,
         .head = s->head != 0 ? s->head : DEFAULT_HEAD,
         .stats = s->stats,

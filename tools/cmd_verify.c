@@ -7,7 +7,7 @@
 #include "verify_view.h"
 
 struct settings {
-    const char *source, *against, *manifest, *dialect, *kernel_config;
+    const char *source, *against, *manifest, *dialect, *kernel_config, *i2s_layout;
     bool lenient, force;
     /* As in convert, for files that were not written with the defaults. */
     const char *target, *name, *pre, *chat_template, *quant, *scale_convention, *embd_type,
@@ -27,6 +27,8 @@ static const struct option_row options[] = {
      "read type ids as upstream, bitnet,\nbitnet-rebased or prism"},
     {"kernel-config", 0, OPTION_STRING, AT(kernel_config), "FILE",
      "tiles of TL1 and TL2 tensors that do not\nstate theirs (INI)"},
+    {"i2s-layout", 0, OPTION_STRING, AT(i2s_layout), "128|64",
+     "layout of I2_S tensors that do not state\ntheirs (64: ARM builds of bitnet.cpp)"},
     {"force", 'f', OPTION_FLAG, AT(force), NULL, "let --manifest replace a manifest"},
     {"target", 0, OPTION_STRING, AT(target), "T",
      "with --source, what convert was told:\nbitnet or llama.cpp (default: found out)"},
@@ -161,6 +163,7 @@ static int verify(struct ui *ui, const struct globals *globals, const struct set
         .against = s->against,
         .dialect = s->dialect,
         .kernel_config = s->kernel_config,
+        .i2s_layout = s->i2s_layout,
         .lenient = s->lenient,
         .n_threads = globals->threads,
         .cpu = globals->cpu,

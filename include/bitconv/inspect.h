@@ -17,6 +17,8 @@ struct bitconv_inspect_options {
     /* Kernel configuration (INI) by which TL1 and TL2 tensors were packed that do not state their
      * tile themselves, or NULL: the published and the largest tiles. */
     const char *kernel_config;
+    /* "64" for I2_S as AArch64 builds of bitnet.cpp pack it, where the file does not say; NULL: 128. */
+    const char *i2s_layout;
     const char *tensor; /* decode values of the tensor of this name, or NULL */
     uint64_t head;      /* how many of its values; 0: all */
     bool stats;         /* fill bitconv_inspected_tensor.stats: reads every tensor */

@@ -17,6 +17,8 @@ struct bitconv_verify_options {
     /* Kernel configuration (INI) by which TL1 and TL2 tensors were packed that do not state their
      * tile themselves, or NULL: the published and the largest tiles. */
     const char *kernel_config;
+    /* "64" for I2_S as AArch64 builds of bitnet.cpp pack it, where the file does not say; NULL: 128. */
+    const char *i2s_layout;
     bool lenient; /* code 3 of I2_S counts as 0, with a warning */
     unsigned n_threads;
     const char *cpu;

@@ -88,6 +88,10 @@ static enum bitconv_status prepare(struct run *r, struct bitconv_error *err)
     const struct bitconv_convert_options *o = r->setup.options;
     const char *name = o->name != NULL ? o->name : bc_model_name(r->model, r->ckpt);
     if (name == NULL) return bc_fail_nomem(err, "name of the model");
+    if (o->plain && o->i2s_layout != NULL && strcmp(o->i2s_layout, "64") == 0)
+        bc_say(r->sink, BITCONV_WARNING,
+               "a plain file does not tell its I2_S layout of 64: readers must be told "
+               "(verify --i2s-layout 64)");
     BC_TRY(bc_outputs_begin(&r->setup, r->ckpt, &r->outputs, err));
     BC_TRY(bc_outputs_path(&r->setup, name, &r->outputs.arena, &r->path, err));
     if (o->split_max_size == 0)

@@ -38,7 +38,7 @@ static enum bitconv_status open_side(struct bc_differ *d, size_t index, struct b
     }
     if (side->container->gguf == NULL) return BITCONV_OK;
     BC_TRY(bc_stated_read(side->container->gguf, &d->data->arena, &side->stated, err));
-    return bc_stated_config(&side->stated, d->options->kernel_config, err);
+    return bc_stated_config(&side->stated, d->options->kernel_config, NULL, err);
 }
 
 static bool is_gguf(const struct bc_diff_side *side)

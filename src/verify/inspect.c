@@ -135,7 +135,8 @@ static enum bitconv_status describe(struct bc_inspector *in, const struct bitcon
         bc_model_info_gguf(c->gguf, &in->data->arena, collector, &info);
         copy_info(in, &info);
         BC_TRY(bc_stated_read(c->gguf, &in->data->arena, &in->stated, err));
-        return bc_stated_config(&in->stated, in->options->kernel_config, err);
+        return bc_stated_config(&in->stated, in->options->kernel_config, in->options->i2s_layout,
+                                err);
     case BITCONV_CONTAINER_SAFETENSORS:
         in->out->n_files = 1;
         in->out->file_size = bc_container_size(c);

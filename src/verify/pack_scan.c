@@ -73,8 +73,9 @@ static bool begins_like(const struct bc_format *f, const struct bitconv_gguf_ten
     return tensor->n_dims == 1 && tensor->size >= 4 && memcmp(tensor->data, f->magic, 4) == 0;
 }
 
+/* `said`: the pack that the user names for types with several, where the file does not (or NULL). */
 static const struct bc_format *pack_of(const struct bitconv_gguf_tensor *tensor,
-                                       const struct bc_stated_tensor *entry)
+                                       const struct bc_stated_tensor *entry, const char *said)
 {
     const struct bc_format *fallback = NULL;
     const struct bc_format *f;
@@ -83,6 +84,7 @@ static const struct bc_format *pack_of(const struct bitconv_gguf_tensor *tensor,
         if (entry != NULL && strlen(f->name) == entry->pack_len &&
             memcmp(f->name, entry->pack, entry->pack_len) == 0)
             return f;
+        if (entry == NULL && said != NULL && strcmp(f->name, said) == 0) return f;
         if (fallback == NULL && (f->open_payload == NULL || begins_like(f, tensor))) fallback = f;
     }
     return fallback;
@@ -135,7 +137,7 @@ bool bc_packed_open(const struct bitconv_gguf_tensor *tensor, const struct bc_st
     memset(out, 0, sizeof *out);
     const struct bc_stated_tensor *entry =
         stated != NULL ? bc_stated_find(stated, tensor->name, tensor->name_len) : NULL;
-    const struct bc_format *f = pack_of(tensor, entry);
+    const struct bc_format *f = pack_of(tensor, entry, stated != NULL ? stated->i2s_pack : NULL);
     if (f == NULL) return true;
     if (f->open_payload != NULL) {
         if (!open_payload(tensor, f, out, why, why_size)) return false;

@@ -90,7 +90,7 @@ static enum bitconv_status list_gguf(struct bc_verifier *v, struct bitconv_error
     v->data->size = bitconv_gguf_file_size(file);
     BC_TRY(bc_metadata_digest(file, &v->data->metadata, err));
     BC_TRY(bc_stated_read(file, &v->data->arena, &v->stated, err));
-    BC_TRY(bc_stated_config(&v->stated, v->options->kernel_config, err));
+    BC_TRY(bc_stated_config(&v->stated, v->options->kernel_config, v->options->i2s_layout, err));
     v->tensors = bc_arena_alloc(&v->data->arena, v->result->n_tensors, sizeof *v->tensors);
     if (v->tensors == NULL && v->result->n_tensors != 0)
         return bc_fail_nomem(err, "the table of tensors");

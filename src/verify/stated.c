@@ -104,8 +104,13 @@ enum bitconv_status bc_stated_read(const struct bitconv_gguf *file, struct bc_ar
 }
 
 enum bitconv_status bc_stated_config(struct bc_stated *stated, const char *path,
-                                     struct bitconv_error *err)
+                                     const char *i2s_layout, struct bitconv_error *err)
 {
+    if (i2s_layout != NULL && strcmp(i2s_layout, "64") == 0)
+        stated->i2s_pack = "i2_s_64";
+    else if (i2s_layout != NULL && strcmp(i2s_layout, "128") != 0)
+        return bc_fail(err, BITCONV_E_ARG, "--i2s-layout: '%s' is not known, wanted 128 or 64",
+                       i2s_layout);
     return path != NULL ? bc_tilings_load(path, &stated->config, err) : BITCONV_OK;
 }
 

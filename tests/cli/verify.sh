@@ -100,4 +100,18 @@ parts=("$scratch"/split-0*)
 expect 0 verify "${parts[1]}" --source "$models/bitnet"
 expect 0 verify "$models/llama-158" # a checkpoint folder: structure and floats
 prints "not run"
+# Nothing in a plain file tells the layout of ARM builds from the usual one: it is the user who says it.
+expect 0 "$BITCONV_BIN" convert "$models/bitnet" --outtype i2_s --i2s-layout 64 --plain --outfile "$scratch/arm.gguf"
+expect 1 "$BITCONV_BIN" verify "$scratch/arm.gguf" --source "$models/bitnet"
+expect 0 "$BITCONV_BIN" verify "$scratch/arm.gguf" --source "$models/bitnet" --i2s-layout 64
+expect 0 "$BITCONV_BIN" inspect "$scratch/arm.gguf" --i2s-layout 64 --tensor blk.0.attn_q.weight --json
+cp "$scratch/out" "$scratch/arm.json"
+expect 0 "$BITCONV_BIN" convert "$models/bitnet" --outtype i2_s --outfile "$scratch/usual.gguf"
+expect 0 "$BITCONV_BIN" inspect "$scratch/usual.gguf" --tensor blk.0.attn_q.weight --json
+python3 - "$scratch/arm.json" "$scratch/out" <<'PY' || fail "the two layouts decode to different values"
+import json, sys
+a, b = (json.load(open(p)) for p in sys.argv[1:])
+assert a["values"] == b["values"] and len(str(a["values"])) > 100
+PY
+expect 2 "$BITCONV_BIN" verify "$scratch/arm.gguf" --i2s-layout 96
 finish
