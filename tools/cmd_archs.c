@@ -78,12 +78,6 @@ static void archs_text(const struct ui *ui, struct bc_buf *out)
 
 /* ---- JSON ---- */
 
-static void key_string(struct bc_jw *w, const char *key, const char *value)
-{
-    bc_jw_key(w, key);
-    bc_jw_string(w, value);
-}
-
 static void key_list(struct bc_jw *w, const char *key, const char *const *names)
 {
     bc_jw_key(w, key);
@@ -93,21 +87,15 @@ static void key_list(struct bc_jw *w, const char *key, const char *const *names)
     bc_jw_end_array(w);
 }
 
-static void key_bool(struct bc_jw *w, const char *key, bool value)
-{
-    bc_jw_key(w, key);
-    bc_jw_bool(w, value);
-}
-
 static void write_classes(struct bc_jw *w, const struct bitconv_arch_info *a)
 {
     bc_jw_key(w, "classes");
     bc_jw_begin_array(w);
     for (size_t i = 0; i < BITCONV_MAX_ARCH_NAMES && a->classes[i] != NULL; i++) {
         bc_jw_begin_object(w);
-        key_string(w, "name", a->classes[i]);
-        key_string(w, "model_type", a->model_types[i]);
-        key_bool(w, "backbone", a->backbone[i]);
+        bc_jw_key_string(w, "name", a->classes[i]);
+        bc_jw_key_string(w, "model_type", a->model_types[i]);
+        bc_jw_key_bool(w, "backbone", a->backbone[i]);
         bc_jw_end_object(w);
     }
     bc_jw_end_array(w);
@@ -122,18 +110,18 @@ static void archs_json(struct bc_buf *out)
     bc_jw_begin_array(&w);
     for (size_t i = 0; bitconv_arch_info_at(i, &a); i++) {
         bc_jw_begin_object(&w);
-        key_string(&w, "name", a.name);
+        bc_jw_key_string(&w, "name", a.name);
         write_classes(&w, &a);
-        key_string(&w, "gguf_bitnet", a.gguf_bitnet);
-        key_string(&w, "gguf_llama_cpp", a.gguf_llama_cpp);
-        key_string(&w, "gguf_bidirectional", a.gguf_bidirectional);
+        bc_jw_key_string(&w, "gguf_bitnet", a.gguf_bitnet);
+        bc_jw_key_string(&w, "gguf_llama_cpp", a.gguf_llama_cpp);
+        bc_jw_key_string(&w, "gguf_bidirectional", a.gguf_bidirectional);
         key_list(&w, "gguf_aliases", a.gguf_aliases);
         key_list(&w, "activations", a.activations);
-        key_bool(&w, "ternary_class", a.ternary_class);
-        key_bool(&w, "embedding_family", a.embedding_family);
-        key_bool(&w, "permutes_qk", a.permutes_qk);
-        key_bool(&w, "norm_plus_one", a.norm_plus_one);
-        key_bool(&w, "sliding_window", a.sliding_window);
+        bc_jw_key_bool(&w, "ternary_class", a.ternary_class);
+        bc_jw_key_bool(&w, "embedding_family", a.embedding_family);
+        bc_jw_key_bool(&w, "permutes_qk", a.permutes_qk);
+        bc_jw_key_bool(&w, "norm_plus_one", a.norm_plus_one);
+        bc_jw_key_bool(&w, "sliding_window", a.sliding_window);
         bc_jw_end_object(&w);
     }
     bc_jw_end_array(&w);

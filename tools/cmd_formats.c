@@ -100,49 +100,28 @@ static void show_refusals(const struct ui *ui, struct bc_buf *out)
 
 /* ---- JSON ---- */
 
-static void key_string(struct bc_jw *w, const char *key, const char *value)
-{
-    bc_jw_key(w, key);
-    bc_jw_string(w, value);
-}
-
-static void key_number(struct bc_jw *w, const char *key, uint64_t value)
-{
-    bc_jw_key(w, key);
-    if (value != 0)
-        bc_jw_u64(w, value);
-    else
-        bc_jw_null(w);
-}
-
-static void key_bool(struct bc_jw *w, const char *key, bool value)
-{
-    bc_jw_key(w, key);
-    bc_jw_bool(w, value);
-}
-
 static void write_format(struct bc_jw *w, const struct bitconv_format_info *f)
 {
     bc_jw_begin_object(w);
-    key_string(w, "name", f->name);
-    key_string(w, "title", f->title);
-    key_string(w, "type", f->type_name);
+    bc_jw_key_string(w, "name", f->name);
+    bc_jw_key_string(w, "title", f->title);
+    bc_jw_key_string(w, "type", f->type_name);
     bc_jw_key(w, "type_id");
     bc_jw_u64(w, f->type_id);
-    key_number(w, "type_id_rebased", f->type_id_rebased);
-    key_string(w, "dialects", f->dialects);
-    key_string(w, "kind", bitconv_format_kind_name(f->kind));
-    key_bool(w, "ternary", f->ternary);
-    key_number(w, "block", f->block);
-    key_number(w, "block_bytes", f->block_size);
+    bc_jw_key_count(w, "type_id_rebased", f->type_id_rebased);
+    bc_jw_key_string(w, "dialects", f->dialects);
+    bc_jw_key_string(w, "kind", bitconv_format_kind_name(f->kind));
+    bc_jw_key_bool(w, "ternary", f->ternary);
+    bc_jw_key_count(w, "block", f->block);
+    bc_jw_key_count(w, "block_bytes", f->block_size);
     bc_jw_key(w, "bits_per_weight");
     if (f->bits_per_weight > 0)
         bc_jw_f64(w, f->bits_per_weight);
     else
         bc_jw_null(w);
-    key_bool(w, "convert", f->writes);
-    key_bool(w, "values", f->decodes);
-    key_string(w, "refusal", f->refusal);
+    bc_jw_key_bool(w, "convert", f->writes);
+    bc_jw_key_bool(w, "values", f->decodes);
+    bc_jw_key_string(w, "refusal", f->refusal);
     bc_jw_end_object(w);
 }
 

@@ -253,12 +253,6 @@ static void json_types(struct bc_jw *w, const struct bitconv_conversion *c)
     bc_jw_end_object(w);
 }
 
-static void json_string(struct bc_jw *w, const char *key, const char *value)
-{
-    bc_jw_key(w, key);
-    bc_jw_string(w, value);
-}
-
 /* A number, or null where the tensor has none. */
 static void json_number(struct bc_jw *w, const char *key, bool known, double value)
 {
@@ -273,11 +267,11 @@ static void json_tensor(struct bc_jw *w, const struct bitconv_converted_tensor *
 {
     const bool ternary = t->how != NULL;
     bc_jw_begin_object(w);
-    json_string(w, "name", t->name);
-    json_string(w, "source", t->source);
-    json_string(w, "type", t->type);
-    json_string(w, "pack", t->pack);
-    json_string(w, "how", t->how);
+    bc_jw_key_string(w, "name", t->name);
+    bc_jw_key_string(w, "source", t->source);
+    bc_jw_key_string(w, "type", t->type);
+    bc_jw_key_string(w, "pack", t->pack);
+    bc_jw_key_string(w, "how", t->how);
     json_number(w, "zeros", ternary, t->zeros);
     bc_jw_key(w, "scale");
     if (ternary)
@@ -292,7 +286,7 @@ static void json_tensor(struct bc_jw *w, const struct bitconv_converted_tensor *
     bc_jw_end_array(w);
     bc_jw_key(w, "bytes");
     bc_jw_u64(w, t->size);
-    json_string(w, "fingerprint", t->fingerprint[0] != '\0' ? t->fingerprint : NULL);
+    bc_jw_key_string(w, "fingerprint", t->fingerprint[0] != '\0' ? t->fingerprint : NULL);
     bc_jw_key(w, "reference_differs");
     bc_jw_bool(w, t->reference_differs);
     bc_jw_key(w, "misfit");
@@ -305,17 +299,17 @@ void convert_print_json(const struct ui *ui, const struct bitconv_conversion *c)
     struct bc_buf out = {0};
     struct bc_jw w = {.buf = &out, .first = true};
     bc_jw_begin_object(&w);
-    json_string(&w, "output", c->output);
-    json_string(&w, "outtype", c->outtype);
-    json_string(&w, "target", c->target);
-    json_string(&w, "architecture", c->architecture);
+    bc_jw_key_string(&w, "output", c->output);
+    bc_jw_key_string(&w, "outtype", c->outtype);
+    bc_jw_key_string(&w, "target", c->target);
+    bc_jw_key_string(&w, "architecture", c->architecture);
     bc_jw_key(&w, "files");
     bc_jw_u64(&w, c->n_files);
     bc_jw_key(&w, "bytes");
     bc_jw_u64(&w, c->file_size);
     bc_jw_key(&w, "peak_memory");
     bc_jw_u64(&w, c->peak_memory);
-    json_string(&w, "fingerprint", c->fingerprint[0] != '\0' ? c->fingerprint : NULL);
+    bc_jw_key_string(&w, "fingerprint", c->fingerprint[0] != '\0' ? c->fingerprint : NULL);
     json_types(&w, c);
     bc_jw_key(&w, "tensors");
     bc_jw_begin_array(&w);

@@ -180,34 +180,16 @@ void diff_text(const struct diff_view *view, struct bc_buf *out)
 
 /* ---- JSON ---- */
 
-static void key_string(struct bc_jw *w, const char *key, const char *value)
-{
-    bc_jw_key(w, key);
-    bc_jw_string(w, value);
-}
-
-static void key_u64(struct bc_jw *w, const char *key, uint64_t value)
-{
-    bc_jw_key(w, key);
-    bc_jw_u64(w, value);
-}
-
-static void key_bool(struct bc_jw *w, const char *key, bool value)
-{
-    bc_jw_key(w, key);
-    bc_jw_bool(w, value);
-}
-
 static void write_key(struct bc_jw *w, const struct bitconv_diff_key *key)
 {
     bc_jw_begin_object(w);
-    key_string(w, "key", key->name);
-    key_string(w, "verdict", bitconv_diff_verdict_name(key->verdict));
-    key_bool(w, "counts", key->counts);
-    key_string(w, "type_a", key->type_a);
-    key_string(w, "type_b", key->type_b);
-    key_string(w, "a", key->a);
-    key_string(w, "b", key->b);
+    bc_jw_key_string(w, "key", key->name);
+    bc_jw_key_string(w, "verdict", bitconv_diff_verdict_name(key->verdict));
+    bc_jw_key_bool(w, "counts", key->counts);
+    bc_jw_key_string(w, "type_a", key->type_a);
+    bc_jw_key_string(w, "type_b", key->type_b);
+    bc_jw_key_string(w, "a", key->a);
+    bc_jw_key_string(w, "b", key->b);
     bc_jw_end_object(w);
 }
 
@@ -215,14 +197,14 @@ static void write_tensor(struct bc_jw *w, const struct bitconv_diff_tensor *t)
 {
     const bool by_value = t->basis == BITCONV_DIFF_BY_VALUE;
     bc_jw_begin_object(w);
-    key_string(w, "name", t->name);
-    key_string(w, "verdict", bitconv_diff_verdict_name(t->verdict));
-    key_string(w, "by", bitconv_diff_basis_name(t->basis));
-    key_string(w, "type_a", t->type_a);
-    key_string(w, "type_b", t->type_b);
-    key_u64(w, "values", t->n_values);
+    bc_jw_key_string(w, "name", t->name);
+    bc_jw_key_string(w, "verdict", bitconv_diff_verdict_name(t->verdict));
+    bc_jw_key_string(w, "by", bitconv_diff_basis_name(t->basis));
+    bc_jw_key_string(w, "type_a", t->type_a);
+    bc_jw_key_string(w, "type_b", t->type_b);
+    bc_jw_key_u64(w, "values", t->n_values);
     if (by_value) {
-        key_u64(w, "different", t->n_different);
+        bc_jw_key_u64(w, "different", t->n_different);
         bc_jw_key(w, "first_different");
         if (t->n_different != 0)
             bc_jw_u64(w, t->first_different);
@@ -233,9 +215,9 @@ static void write_tensor(struct bc_jw *w, const struct bitconv_diff_tensor *t)
         bc_jw_key(w, "largest");
         bc_jw_f64(w, t->largest);
     }
-    key_string(w, "fingerprint_a", t->fingerprint_a[0] != '\0' ? t->fingerprint_a : NULL);
-    key_string(w, "fingerprint_b", t->fingerprint_b[0] != '\0' ? t->fingerprint_b : NULL);
-    key_string(w, "problem", t->problem);
+    bc_jw_key_string(w, "fingerprint_a", t->fingerprint_a[0] != '\0' ? t->fingerprint_a : NULL);
+    bc_jw_key_string(w, "fingerprint_b", t->fingerprint_b[0] != '\0' ? t->fingerprint_b : NULL);
+    bc_jw_key_string(w, "problem", t->problem);
     bc_jw_end_object(w);
 }
 
@@ -244,13 +226,13 @@ void diff_json(const struct diff_view *view, struct bc_buf *out)
     const struct bitconv_diff *it = view->it;
     struct bc_jw w = {.buf = out, .first = true};
     bc_jw_begin_object(&w);
-    key_string(&w, "a", it->a);
-    key_string(&w, "b", it->b);
-    key_bool(&w, "equal", it->equal);
-    key_u64(&w, "different_keys", it->n_different_keys);
-    key_u64(&w, "different_tensors", it->n_different_tensors);
-    key_u64(&w, "same_keys", it->n_same_keys);
-    key_string(&w, "metadata_skipped", it->keys_skipped);
+    bc_jw_key_string(&w, "a", it->a);
+    bc_jw_key_string(&w, "b", it->b);
+    bc_jw_key_bool(&w, "equal", it->equal);
+    bc_jw_key_u64(&w, "different_keys", it->n_different_keys);
+    bc_jw_key_u64(&w, "different_tensors", it->n_different_tensors);
+    bc_jw_key_u64(&w, "same_keys", it->n_same_keys);
+    bc_jw_key_string(&w, "metadata_skipped", it->keys_skipped);
     bc_jw_key(&w, "metadata");
     bc_jw_begin_array(&w);
     for (size_t i = 0; i < it->n_keys; i++)

@@ -9,34 +9,6 @@
 
 enum { ARRAY_SHOWN = 64 };
 
-static void key_string(struct bc_jw *w, const char *key, const char *value)
-{
-    bc_jw_key(w, key);
-    bc_jw_string(w, value);
-}
-
-static void key_u64(struct bc_jw *w, const char *key, uint64_t value)
-{
-    bc_jw_key(w, key);
-    bc_jw_u64(w, value);
-}
-
-static void key_f64(struct bc_jw *w, const char *key, double value)
-{
-    bc_jw_key(w, key);
-    bc_jw_f64(w, value);
-}
-
-/* 0 stands for "nothing says". */
-static void key_count(struct bc_jw *w, const char *key, uint64_t value)
-{
-    bc_jw_key(w, key);
-    if (value != 0)
-        bc_jw_u64(w, value);
-    else
-        bc_jw_null(w);
-}
-
 static void write_scalar(struct bc_jw *w, const struct bitconv_gguf_value *v)
 {
     const char *text = NULL;
@@ -86,10 +58,10 @@ static void write_metadata(struct bc_jw *w, const struct inspect_view *view)
         const struct bitconv_gguf_value *v = &key->value;
         bc_jw_key(w, key->name);
         bc_jw_begin_object(w);
-        key_string(w, "type", key->type);
+        bc_jw_key_string(w, "type", key->type);
         if (v->type == BITCONV_GGUF_ARRAY) {
             const bool cut = v->count > ARRAY_SHOWN && !view->full;
-            key_u64(w, "n", v->count);
+            bc_jw_key_u64(w, "n", v->count);
             bc_jw_key(w, "value");
             write_array(w, v, cut ? ARRAY_SHOWN : v->count);
         } else {
@@ -105,28 +77,28 @@ static void write_model(struct bc_jw *w, const struct bitconv_model_summary *m)
 {
     bc_jw_key(w, "model");
     bc_jw_begin_object(w);
-    key_string(w, "architecture", m->architecture);
-    key_string(w, "name", m->name);
-    key_count(w, "hidden_size", m->hidden_size);
-    key_count(w, "intermediate_size", m->intermediate_size);
-    key_count(w, "layers", m->layers);
-    key_count(w, "heads", m->heads);
-    key_count(w, "kv_heads", m->kv_heads);
-    key_count(w, "head_dim", m->head_dim);
-    key_count(w, "vocab_size", m->vocab_size);
-    key_count(w, "context_length", m->context_length);
+    bc_jw_key_string(w, "architecture", m->architecture);
+    bc_jw_key_string(w, "name", m->name);
+    bc_jw_key_count(w, "hidden_size", m->hidden_size);
+    bc_jw_key_count(w, "intermediate_size", m->intermediate_size);
+    bc_jw_key_count(w, "layers", m->layers);
+    bc_jw_key_count(w, "heads", m->heads);
+    bc_jw_key_count(w, "kv_heads", m->kv_heads);
+    bc_jw_key_count(w, "head_dim", m->head_dim);
+    bc_jw_key_count(w, "vocab_size", m->vocab_size);
+    bc_jw_key_count(w, "context_length", m->context_length);
     bc_jw_key(w, "rope_theta");
     if (m->rope_theta != 0)
         bc_jw_f64(w, m->rope_theta);
     else
         bc_jw_null(w);
-    key_string(w, "rope_scaling", m->rope_scaling);
-    key_string(w, "quantization", m->quantization);
-    key_string(w, "hidden_act", m->hidden_act);
-    key_string(w, "pooling", m->pooling);
-    key_count(w, "experts", m->experts);
-    key_count(w, "experts_used", m->experts_used);
-    key_count(w, "sliding_window", m->sliding_window);
+    bc_jw_key_string(w, "rope_scaling", m->rope_scaling);
+    bc_jw_key_string(w, "quantization", m->quantization);
+    bc_jw_key_string(w, "hidden_act", m->hidden_act);
+    bc_jw_key_string(w, "pooling", m->pooling);
+    bc_jw_key_count(w, "experts", m->experts);
+    bc_jw_key_count(w, "experts_used", m->experts_used);
+    bc_jw_key_count(w, "sliding_window", m->sliding_window);
     bc_jw_end_object(w);
 }
 
@@ -139,12 +111,12 @@ static void write_gguf(struct bc_jw *w, const struct inspect_view *view)
         return;
     }
     bc_jw_begin_object(w);
-    key_u64(w, "version", it->version);
-    key_u64(w, "alignment", it->alignment);
-    key_string(w, "endian", "little");
-    key_string(w, "dialect", it->dialect);
-    key_string(w, "dialect_evidence", it->dialect_evidence);
-    key_u64(w, "files", it->n_files);
+    bc_jw_key_u64(w, "version", it->version);
+    bc_jw_key_u64(w, "alignment", it->alignment);
+    bc_jw_key_string(w, "endian", "little");
+    bc_jw_key_string(w, "dialect", it->dialect);
+    bc_jw_key_string(w, "dialect_evidence", it->dialect_evidence);
+    bc_jw_key_u64(w, "files", it->n_files);
     bc_jw_end_object(w);
 }
 
@@ -157,21 +129,21 @@ static void write_stats(struct bc_jw *w, const struct bitconv_tensor_stats *s)
     }
     bc_jw_begin_object(w);
     if (s->kind == BITCONV_STATS_TERNARY) {
-        key_u64(w, "minus", s->minus);
-        key_u64(w, "zero", s->zero);
-        key_u64(w, "plus", s->plus);
-        key_u64(w, "illegal", s->illegal);
-        key_f64(w, "entropy", s->entropy);
+        bc_jw_key_u64(w, "minus", s->minus);
+        bc_jw_key_u64(w, "zero", s->zero);
+        bc_jw_key_u64(w, "plus", s->plus);
+        bc_jw_key_u64(w, "illegal", s->illegal);
+        bc_jw_key_f64(w, "entropy", s->entropy);
         bc_jw_key(w, "one_code");
         bc_jw_bool(w, s->one_code);
     } else {
-        key_u64(w, "zero", s->zero);
-        key_u64(w, "nonfinite", s->nonfinite);
-        key_f64(w, "min", s->min);
-        key_f64(w, "max", s->max);
-        key_f64(w, "mean", s->mean);
-        key_f64(w, "stddev", s->stddev);
-        key_u64(w, "outliers", s->outliers);
+        bc_jw_key_u64(w, "zero", s->zero);
+        bc_jw_key_u64(w, "nonfinite", s->nonfinite);
+        bc_jw_key_f64(w, "min", s->min);
+        bc_jw_key_f64(w, "max", s->max);
+        bc_jw_key_f64(w, "mean", s->mean);
+        bc_jw_key_f64(w, "stddev", s->stddev);
+        bc_jw_key_u64(w, "outliers", s->outliers);
     }
     bc_jw_end_object(w);
 }
@@ -183,7 +155,7 @@ static void write_tensor(struct bc_jw *w, const struct inspect_view *view,
     bc_jw_begin_object(w);
     bc_jw_key(w, "name");
     bc_jw_string_n(w, t->name, t->name_len);
-    key_string(w, "type", t->type);
+    bc_jw_key_string(w, "type", t->type);
     bc_jw_key(w, "type_id");
     if (t->type_id >= 0)
         bc_jw_i64(w, t->type_id);
@@ -199,9 +171,9 @@ static void write_tensor(struct bc_jw *w, const struct inspect_view *view,
         bc_jw_null(w);
     else
         bc_jw_u64(w, t->offset);
-    key_u64(w, "bytes", t->size);
-    key_f64(w, "bits_per_weight", t->bits_per_weight);
-    key_string(w, "pack", t->pack);
+    bc_jw_key_u64(w, "bytes", t->size);
+    bc_jw_key_f64(w, "bits_per_weight", t->bits_per_weight);
+    bc_jw_key_string(w, "pack", t->pack);
     bc_jw_key(w, "scale");
     if (s->kind == BITCONV_STATS_TERNARY)
         bc_jw_f32(w, s->scale);
@@ -212,8 +184,8 @@ static void write_tensor(struct bc_jw *w, const struct inspect_view *view,
         bc_jw_f64(w, s->zeros);
     else
         bc_jw_null(w);
-    key_string(w, "fingerprint", t->fingerprint[0] != '\0' ? t->fingerprint : NULL);
-    key_string(w, "xxh3", t->xxh3[0] != '\0' ? t->xxh3 : NULL);
+    bc_jw_key_string(w, "fingerprint", t->fingerprint[0] != '\0' ? t->fingerprint : NULL);
+    bc_jw_key_string(w, "xxh3", t->xxh3[0] != '\0' ? t->xxh3 : NULL);
     if (view->stats) write_stats(w, s);
     bc_jw_end_object(w);
 }
@@ -226,7 +198,7 @@ static void write_values(struct bc_jw *w, const struct bitconv_inspection *it)
     bc_jw_begin_object(w);
     bc_jw_key(w, "name");
     bc_jw_string_n(w, t->name, t->name_len);
-    key_u64(w, "n", values->n);
+    bc_jw_key_u64(w, "n", values->n);
     bc_jw_key(w, "values");
     bc_jw_begin_array(w);
     for (uint64_t i = 0; i < values->n; i++) {
@@ -248,8 +220,8 @@ void inspect_json(const struct inspect_view *view, struct bc_buf *out)
     const struct bitconv_inspection *it = view->it;
     struct bc_jw w = {.buf = out, .first = true};
     bc_jw_begin_object(&w);
-    key_string(&w, "file", view->diffable ? NULL : it->file);
-    key_string(&w, "container", bitconv_container_name(it->container));
+    bc_jw_key_string(&w, "file", view->diffable ? NULL : it->file);
+    bc_jw_key_string(&w, "container", bitconv_container_name(it->container));
     write_gguf(&w, view);
     write_model(&w, &it->model);
     write_metadata(&w, view);
@@ -258,7 +230,7 @@ void inspect_json(const struct inspect_view *view, struct bc_buf *out)
     for (size_t i = 0; i < it->n_tensors; i++)
         write_tensor(&w, view, view->table[i]);
     bc_jw_end_array(&w);
-    key_string(&w, "fingerprint", it->fingerprint[0] != '\0' ? it->fingerprint : NULL);
+    bc_jw_key_string(&w, "fingerprint", it->fingerprint[0] != '\0' ? it->fingerprint : NULL);
     if (it->values != NULL) write_values(&w, it);
     bc_jw_key(&w, "warnings");
     bc_jw_begin_array(&w);

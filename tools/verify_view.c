@@ -94,12 +94,6 @@ void verify_text(const struct verify_view *view, struct bc_buf *out)
 
 /* ---- JSON ---- */
 
-static void key_string(struct bc_jw *w, const char *key, const char *value)
-{
-    bc_jw_key(w, key);
-    bc_jw_string(w, value);
-}
-
 static void write_list(struct bc_jw *w, const char *key, const struct text_list *list)
 {
     bc_jw_key(w, key);
@@ -112,14 +106,14 @@ static void write_list(struct bc_jw *w, const char *key, const struct text_list 
 static void write_proof(struct bc_jw *w, const struct bitconv_proof *proof)
 {
     bc_jw_begin_object(w);
-    key_string(w, "name", proof->name);
+    bc_jw_key_string(w, "name", proof->name);
     bc_jw_key(w, "ok");
     if (proof->verdict == BITCONV_NOT_RUN)
         bc_jw_null(w);
     else
         bc_jw_bool(w, proof->verdict == BITCONV_PASSED);
-    key_string(w, "verdict", verdict_name(proof->verdict));
-    key_string(w, "detail", proof->detail);
+    bc_jw_key_string(w, "verdict", verdict_name(proof->verdict));
+    bc_jw_key_string(w, "detail", proof->detail);
     bc_jw_key(w, "checked");
     bc_jw_u64(w, proof->checked);
     bc_jw_key(w, "skipped");
@@ -130,9 +124,9 @@ static void write_proof(struct bc_jw *w, const struct bitconv_proof *proof)
 static void write_tensor(struct bc_jw *w, const struct bitconv_verified_tensor *t)
 {
     bc_jw_begin_object(w);
-    key_string(w, "name", t->name);
-    key_string(w, "type", t->type);
-    key_string(w, "pack", t->pack);
+    bc_jw_key_string(w, "name", t->name);
+    bc_jw_key_string(w, "type", t->type);
+    bc_jw_key_string(w, "pack", t->pack);
     bc_jw_key(w, "ok");
     bc_jw_bool(w, t->ok);
     bc_jw_key(w, "scale");
@@ -145,9 +139,9 @@ static void write_tensor(struct bc_jw *w, const struct bitconv_verified_tensor *
         bc_jw_f64(w, t->zeros);
     else
         bc_jw_null(w);
-    key_string(w, "fingerprint", t->fingerprint[0] != '\0' ? t->fingerprint : NULL);
-    key_string(w, "xxh3", t->xxh3);
-    key_string(w, "problem", t->problem);
+    bc_jw_key_string(w, "fingerprint", t->fingerprint[0] != '\0' ? t->fingerprint : NULL);
+    bc_jw_key_string(w, "xxh3", t->xxh3);
+    bc_jw_key_string(w, "problem", t->problem);
     bc_jw_end_object(w);
 }
 
@@ -156,7 +150,7 @@ void verify_json(const struct verify_view *view, struct bc_buf *out)
     const struct bitconv_verification *it = view->it;
     struct bc_jw w = {.buf = out, .first = true};
     bc_jw_begin_object(&w);
-    key_string(&w, "file", view->file);
+    bc_jw_key_string(&w, "file", view->file);
     bc_jw_key(&w, "ok");
     bc_jw_bool(&w, it->ok);
     bc_jw_key(&w, "proofs");
@@ -169,7 +163,7 @@ void verify_json(const struct verify_view *view, struct bc_buf *out)
     for (size_t i = 0; i < it->n_tensors; i++)
         write_tensor(&w, &it->tensors[i]);
     bc_jw_end_array(&w);
-    key_string(&w, "fingerprint", it->fingerprint[0] != '\0' ? it->fingerprint : NULL);
+    bc_jw_key_string(&w, "fingerprint", it->fingerprint[0] != '\0' ? it->fingerprint : NULL);
     write_list(&w, "problems", &view->problems);
     write_list(&w, "warnings", &view->warnings);
     bc_jw_end_object(&w);

@@ -82,5 +82,12 @@ void bc_jw_f32(struct bc_jw *w, float v); /* shortest text that reads back to th
 void bc_jw_f64(struct bc_jw *w, double v);
 void bc_jw_bool(struct bc_jw *w, bool v);
 void bc_jw_null(struct bc_jw *w);
+/* A member of an object, key and value at once. */
+void bc_jw_key_string(struct bc_jw *w, const char *key, const char *value); /* NULL writes null */
+void bc_jw_key_u64(struct bc_jw *w, const char *key, uint64_t value);
+void bc_jw_key_count(struct bc_jw *w, const char *key,
+                     uint64_t value); /* 0 writes null: not known */
+void bc_jw_key_f64(struct bc_jw *w, const char *key, double value);
+void bc_jw_key_bool(struct bc_jw *w, const char *key, bool value);
 
 #endif

@@ -188,3 +188,36 @@ void bc_jw_null(struct bc_jw *w)
     separate(w);
     bc_buf_puts(w->buf, "null");
 }
+
+void bc_jw_key_string(struct bc_jw *w, const char *key, const char *value)
+{
+    bc_jw_key(w, key);
+    bc_jw_string(w, value);
+}
+
+void bc_jw_key_u64(struct bc_jw *w, const char *key, uint64_t value)
+{
+    bc_jw_key(w, key);
+    bc_jw_u64(w, value);
+}
+
+void bc_jw_key_count(struct bc_jw *w, const char *key, uint64_t value)
+{
+    bc_jw_key(w, key);
+    if (value != 0)
+        bc_jw_u64(w, value);
+    else
+        bc_jw_null(w);
+}
+
+void bc_jw_key_f64(struct bc_jw *w, const char *key, double value)
+{
+    bc_jw_key(w, key);
+    bc_jw_f64(w, value);
+}
+
+void bc_jw_key_bool(struct bc_jw *w, const char *key, bool value)
+{
+    bc_jw_key(w, key);
+    bc_jw_bool(w, value);
+}

@@ -162,6 +162,32 @@ static void test_writer_layout(void **state)
     bc_buf_release(&buf);
 }
 
+static void test_writer_members(void **state)
+{
+    (void)state;
+    struct bc_buf buf = {NULL, 0, 0, false};
+    struct bc_jw w = {.buf = &buf};
+    bc_jw_begin_object(&w);
+    bc_jw_key_string(&w, "s", "x");
+    bc_jw_key_string(&w, "absent", NULL);
+    bc_jw_key_u64(&w, "u", 0);
+    bc_jw_key_count(&w, "none", 0);
+    bc_jw_key_count(&w, "some", 7);
+    bc_jw_key_f64(&w, "f", 0.5);
+    bc_jw_key_bool(&w, "b", false);
+    bc_jw_end_object(&w);
+    assert_string_equal(bc_buf_str(&buf), "{\n"
+                                          "  \"s\": \"x\",\n"
+                                          "  \"absent\": null,\n"
+                                          "  \"u\": 0,\n"
+                                          "  \"none\": null,\n"
+                                          "  \"some\": 7,\n"
+                                          "  \"f\": 0.5,\n"
+                                          "  \"b\": false\n"
+                                          "}");
+    bc_buf_release(&buf);
+}
+
 static void check_string(const char *in, size_t len, const char *expected)
 {
     struct bc_buf buf = {NULL, 0, 0, false};
@@ -472,6 +498,7 @@ int main(void)
         cmocka_unit_test(test_utf8_valid_and_count),
         cmocka_unit_test(test_mask),
         cmocka_unit_test(test_writer_layout),
+        cmocka_unit_test(test_writer_members),
         cmocka_unit_test(test_writer_strings),
         cmocka_unit_test(test_writer_round_trip),
         cmocka_unit_test(test_writer_numbers),
