@@ -6,11 +6,12 @@
 #include "bitconv/convert.h"
 #include "cmd.h"
 #include "convert_print.h"
+#include "report.h"
 
 struct settings {
     struct bitconv_convert_options options;
     struct option_list meta;
-    const char *allow_nonfinite;
+    const char *allow_nonfinite, *report;
     bool check;
 };
 
@@ -59,6 +60,8 @@ static const struct option_row options[] = {
     {"meta", 0, OPTION_LIST, AT(meta), "KEY=TYPE:V",
      "set a metadata key; types u8 i8 u16 i16 u32\ni32 u64 i64 f32 f64 bool str (repeatable)"},
     {"plain", 0, OPTION_FLAG, OPTION(plain), NULL, "leave out bitconv.* metadata"},
+    {"report", 0, OPTION_STRING, AT(report), "FILE",
+     "write a page for the browser: zeros, bits,\nscales, sizes as pictures (HTML with SVG)"},
     {"split-max-size", 0, OPTION_SIZE, OPTION(split_max_size), "SIZE",
      "write NAME-00001-of-0000N.gguf files of at\nmost SIZE (2G, 512M)"},
     {NULL, 0, OPTION_FLAG, 0, NULL, NULL},
@@ -85,6 +88,15 @@ static void report(const struct ui *ui, const struct settings *s,
     if (s->options.dry_run) convert_print_plan(ui, c);
     convert_print_tensors(ui, c, ui->globals->verbose);
     convert_print_summary(ui, c, s->options.dry_run);
+}
+
+static int write_report(struct ui *ui, const struct settings *s, const struct bitconv_conversion *c)
+{
+    struct report report;
+    if (report_from_conversion(c, ui, &report))
+        return report_write(ui, s->report, s->options.force, &report);
+    const struct bitconv_error err = {.status = BITCONV_E_NOMEM, .text = "out of memory"};
+    return ui_fail(ui, &err);
 }
 
 /* --check: a rehearsal that looks at nothing but the model. */
@@ -133,12 +145,14 @@ static int run(struct ui *ui, const struct globals *globals, const void *setting
     s.options.n_meta = s.meta.n;
     s.options.n_threads = globals->threads;
     s.options.cpu = globals->cpu;
+    if (s.report != NULL && report_check_target(ui, s.report, s.options.force) != 0) return 2;
     if (s.check) return check(ui, args[0], &s.options);
     if (bitconv_convert(args[0], &s.options, &ui->sink, &c, &err) != BITCONV_OK)
         return ui_fail(ui, &err);
     report(ui, &s, c);
+    const int status = s.report != NULL ? write_report(ui, &s, c) : 0;
     bitconv_conversion_free(c);
-    return 0;
+    return status;
 }
 
 const struct command command_convert = {

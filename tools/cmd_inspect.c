@@ -5,12 +5,13 @@
 
 #include "cmd.h"
 #include "inspect_view.h"
+#include "report.h"
 
 #define DEFAULT_HEAD 32u /* values shown with --tensor */
 
 struct settings {
-    bool tensors, metadata, stats, hash, diffable, all;
-    const char *tensor, *dialect, *kernel_config, *i2s_layout;
+    bool tensors, metadata, stats, hash, diffable, all, force;
+    const char *tensor, *dialect, *kernel_config, *i2s_layout, *report;
     uint64_t head;
 };
 
@@ -29,6 +30,10 @@ static const struct option_row options[] = {
     {"head", 0, OPTION_SIZE, offsetof(struct settings, head), "N", "how many values (default 32)"},
     {"diffable", 0, OPTION_FLAG, offsetof(struct settings, diffable), NULL,
      "no offsets, no paths, sorted by name"},
+    {"report", 0, OPTION_STRING, offsetof(struct settings, report), "FILE",
+     "write a page for the browser: zeros, bits,\nscales, sizes as pictures (HTML with SVG)"},
+    {"force", 'f', OPTION_FLAG, offsetof(struct settings, force), NULL,
+     "let --report replace a page"},
     {"dialect", 0, OPTION_STRING, offsetof(struct settings, dialect), "D",
      "read type ids as upstream, bitnet,\nbitnet-rebased or prism"},
     {"kernel-config", 0, OPTION_STRING, offsetof(struct settings, kernel_config), "FILE",
@@ -88,6 +93,15 @@ static int show(struct ui *ui, const struct globals *globals, const struct setti
     return ok ? 0 : ui_fail(ui, &err);
 }
 
+static int write_report(struct ui *ui, const struct settings *s,
+                        const struct bitconv_inspection *it)
+{
+    struct report report;
+    if (report_from_inspection(it, &report)) return report_write(ui, s->report, s->force, &report);
+    const struct bitconv_error err = {.status = BITCONV_E_NOMEM, .text = "out of memory"};
+    return ui_fail(ui, &err);
+}
+
 static int run(struct ui *ui, const struct globals *globals, const void *settings,
                const char *const *args, size_t n_args)
 {
@@ -104,14 +118,16 @@ static int run(struct ui *ui, const struct globals *globals, const void *setting
         .i2s_layout = s->i2s_layout,
         .tensor = s->tensor,
         .head = s->head != 0 ? s->head : DEFAULT_HEAD,
-        .stats = s->stats,
+        .stats = s->stats || s->report != NULL,
         .hash = s->hash,
         .n_threads = globals->threads,
         .cpu = globals->cpu,
     };
+    if (s->report != NULL && report_check_target(ui, s->report, s->force) != 0) return 2;
     if (bitconv_inspect(args[0], &inspect, &ui->sink, &it, &err) != BITCONV_OK)
         return ui_fail(ui, &err);
-    const int status = show(ui, globals, s, it);
+    int status = show(ui, globals, s, it);
+    if (status == 0 && s->report != NULL) status = write_report(ui, s, it);
     bitconv_inspection_free(it);
     return status;
 }
@@ -124,6 +140,7 @@ const struct command command_inspect = {
                 "  bitconv inspect model.gguf --stats --hash\n"
                 "  bitconv inspect model.gguf --tensor blk.0.attn_q.weight --head 8\n"
                 "  bitconv inspect checkpoint/ --json\n"
+                "  bitconv inspect model.gguf --report model.html\n"
                 "  diff <(bitconv inspect a.gguf --diffable --hash) \\\n"
                 "       <(bitconv inspect b.gguf --diffable --hash)\n",
     .options = options,

@@ -4,10 +4,11 @@
 #include <string.h>
 
 #include "cmd.h"
+#include "report.h"
 #include "verify_view.h"
 
 struct settings {
-    const char *source, *against, *manifest, *dialect, *kernel_config, *i2s_layout;
+    const char *source, *against, *manifest, *dialect, *kernel_config, *i2s_layout, *report;
     bool lenient, force;
     /* As in convert, for files that were not written with the defaults. */
     const char *target, *name, *pre, *chat_template, *quant, *scale_convention, *embd_type,
@@ -29,7 +30,11 @@ static const struct option_row options[] = {
      "tiles of TL1 and TL2 tensors that do not\nstate theirs (INI)"},
     {"i2s-layout", 0, OPTION_STRING, AT(i2s_layout), "128|64",
      "layout of I2_S tensors that do not state\ntheirs (64: ARM builds of bitnet.cpp)"},
-    {"force", 'f', OPTION_FLAG, AT(force), NULL, "let --manifest replace a manifest"},
+    {"report", 0, OPTION_STRING, AT(report), "FILE",
+     "write a page for the browser: the proofs, and\nzeros, bits, scales, sizes as pictures "
+     "(HTML)"},
+    {"force", 'f', OPTION_FLAG, AT(force), NULL,
+     "let --manifest replace a manifest, --report\na page"},
     {"target", 0, OPTION_STRING, AT(target), "T",
      "with --source, what convert was told:\nbitnet or llama.cpp (default: found out)"},
     {"name", 0, OPTION_STRING, AT(name), "NAME", "likewise: general.name"},
@@ -110,6 +115,15 @@ static int fail_line(struct ui *ui, const struct verify_view *view)
     return ui_fail(ui, &err);
 }
 
+static int write_report(struct ui *ui, const struct settings *s, const struct verify_view *view)
+{
+    struct report report;
+    if (report_from_verification(view, &report))
+        return report_write(ui, s->report, s->force, &report);
+    const struct bitconv_error err = {.status = BITCONV_E_NOMEM, .text = "out of memory"};
+    return ui_fail(ui, &err);
+}
+
 static int report(struct ui *ui, const struct globals *globals, const struct settings *s,
                   const struct verify_view *view)
 {
@@ -126,6 +140,8 @@ static int report(struct ui *ui, const struct globals *globals, const struct set
         const struct bitconv_error nomem = {.status = BITCONV_E_NOMEM, .text = "out of memory"};
         return ui_fail(ui, &nomem);
     }
+    const int written = s->report != NULL ? write_report(ui, s, view) : 0;
+    if (written != 0) return written;
     if (!view->it->ok) return fail_line(ui, view);
     if (s->manifest != NULL &&
         bitconv_manifest_write(view->it, s->manifest, s->force, &err) != BITCONV_OK)
@@ -178,6 +194,7 @@ static int verify(struct ui *ui, const struct globals *globals, const struct set
     if (s->manifest != NULL &&
         bitconv_manifest_check_target(s->manifest, s->force, &err) != BITCONV_OK)
         return ui_fail(ui, &err);
+    if (s->report != NULL && report_check_target(ui, s->report, s->force) != 0) return 2;
     if (bitconv_verify(file, &verify_options, &sink, &result, &err) != BITCONV_OK) {
         status = unreadable(ui, &view, &err);
     } else {

@@ -41,6 +41,10 @@ struct bitconv_proof {
 struct bitconv_verified_tensor {
     const char *name, *type, *pack; /* pack NULL when not ternary */
     bool ok;
+    uint32_t n_dims;
+    uint64_t ne
+        [BITCONV_GGUF_MAX_DIMS]; /* ggml order; of BITCOS and T5 payloads the shape of what they hold */
+    uint64_t parameters, size; /* values; bytes */
     float scale;
     double zeros;
     char fingerprint[33]; /* "" when not ternary */

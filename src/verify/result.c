@@ -82,6 +82,23 @@ static bool has_own_keys(const struct bitconv_gguf *file)
     return false;
 }
 
+/* What the tensor holds: of a payload of bytes, what its header says. */
+static void note_shape(const struct bc_verifier *v, size_t index)
+{
+    struct bitconv_verified_tensor *t = &v->result->tensors[index];
+    const struct bc_packed *packed = v->tensors != NULL ? &v->tensors[index].packed : NULL;
+    if (packed != NULL && packed->format != NULL) {
+        memcpy(t->ne, packed->ne, sizeof t->ne);
+        t->n_dims = packed->n_dims;
+        t->parameters = packed->shape.n;
+        return;
+    }
+    t->n_dims = bc_result_shape(v->data, index, t->ne);
+    t->parameters = 1;
+    for (uint32_t d = 0; d < t->n_dims; d++)
+        t->parameters *= t->ne[d];
+}
+
 static enum bitconv_status list_gguf(struct bc_verifier *v, struct bitconv_error *err)
 {
     const struct bitconv_gguf *file = v->container.gguf;
@@ -104,6 +121,7 @@ static enum bitconv_status list_gguf(struct bc_verifier *v, struct bitconv_error
         }
         v->result->tensors[i].name = t->name;
         v->result->tensors[i].type = t->type_name;
+        v->result->tensors[i].size = bc_gguf_tensor_bytes(t);
         if (proof->packed.format != NULL) v->result->tensors[i].pack = proof->packed.format->name;
     }
     return BITCONV_OK;
@@ -115,6 +133,7 @@ static void list_safetensors(struct bc_verifier *v)
         const struct bitconv_tensor *t = bc_container_tensor(&v->container, i);
         v->result->tensors[i].name = t->name;
         v->result->tensors[i].type = bitconv_dtype_name(t->dtype);
+        v->result->tensors[i].size = t->size;
     }
     v->data->size = bc_container_size(&v->container);
 }
@@ -140,6 +159,8 @@ enum bitconv_status bc_result_list_tensors(struct bc_verifier *v, struct bitconv
         BC_TRY(list_gguf(v, err));
     else
         list_safetensors(v);
+    for (size_t i = 0; i < result->n_tensors; i++)
+        note_shape(v, i);
     struct hashing hashing = {v};
     bc_pool_run(v->pool, result->n_tensors, hash_tensor, &hashing);
     return BITCONV_OK;
