@@ -76,3 +76,7 @@ endif()
 add_executable(make_fixtures tests/fixtures/make_fixtures.c tests/fixtures/fixture_tokenizers.c)
 target_include_directories(make_fixtures PRIVATE tests/fixtures)
 target_link_libraries(make_fixtures PRIVATE bitconv_support)
+
+# Cases for generated kernels: the library's packed bytes and the results by definition.
+add_executable(codegen_cases tests/codegen/codegen_cases.c)
+target_link_libraries(codegen_cases PRIVATE bitconv_support)

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Includes point one way: base -> io -> quant, formats -> model -> convert, verify -> tools. Every folder may
+# Includes point one way: base -> io -> quant, formats -> model -> convert, verify -> codegen -> tools. Every folder may
 # include itself, the public headers, and the folders listed for it; header names are unique.
 set -euo pipefail
 cd "$BITCONV_SOURCE_DIR"
