@@ -91,12 +91,13 @@ const char *const bc_kernel_text_common[] = {
     "    void (*sums_plain)(const uint8_t *packed, const int8_t *q, int32_t *sums);\n"
     "};\n"
     "\n"
-    "/* What a pair code of the plain C path adds to its row: code = 3a + b + 4 for the trits\n"
-    " * a, b. Codes above 8 are no pairs and add nothing. */\n"
+    "/* What a pair adds to its row: code = 3a + b + 4 for the trits a, b. Codes above 8 are no\n"
+    " * pairs and add nothing. */\n"
     "static inline int32_t bitconv_tl_pair(unsigned code, const int8_t *q)\n"
     "{\n"
-    "    if (code > 8) return 0;\n"
-    "    return ((int32_t)(code / 3) - 1) * q[0] + ((int32_t)(code % 3) - 1) * q[1];\n"
+    "    static const int8_t trits[16][2] = {{-1, -1}, {-1, 0}, {-1, 1}, {0, -1}, {0, 0},\n"
+    "                                        {0, 1},   {1, -1}, {1, 0},  {1, 1}};\n"
+    "    return trits[code][0] * q[0] + trits[code][1] * q[1];\n"
     "}\n",
     NULL,
 };

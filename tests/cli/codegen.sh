@@ -43,6 +43,14 @@ assert report["kernels"][0] == {"pack": "tl1", "m": 3200, "k": 8640, "BM": 160, 
 assert report["warnings"] == []
 PY
 
+# The reference's own files are reproduced byte for byte.
+for file in "${BITCONV_SHARED:-}"/golden/*/kernel_config-tl[12].ini; do
+    [ -e "$file" ] || continue
+    pack=${file##*-}
+    expect 0 codegen --kernel-config "$file" --pack "${pack%.ini}" --ini golden.ini --force
+    cmp golden.ini "$file" || fail "$file is not reproduced"
+done
+
 # Existing files stay unless told otherwise; nothing half-written appears.
 expect 2 codegen --shapes 64x64 --pack tl1 -o out
 one_line

@@ -33,7 +33,7 @@ static const struct pattern patterns[] = {
     {"mod3", -128, 127, true, 1.0f},         {"nozeros", -128, 127, false, 3e33f},
     {"allpos", 127, 127, false, 1e-3f},      {"allpos", -128, -128, false, 1e-38f},
     {"allneg", -128, -128, false, 0.0f},     {"zeros90", -128, 127, true, 40.0f},
-    {"allneg", -128, 127, false, 0.000011f},
+    {"allneg", -128, 127, false, 0.000011f}, {"nozeros", -128, 127, true, 4e-6f},
 };
 
 static void *allocate(uint64_t n, size_t size)
