@@ -140,6 +140,14 @@ static int parse_tiles(struct ui *ui, const struct settings *s, struct lists *ou
 
 /* ---- reports ---- */
 
+/* Ends a line without blanks in front of its end. */
+static void end_row(struct bc_buf *out)
+{
+    while (out->size > 0 && out->data[out->size - 1] == ' ')
+        out->data[--out->size] = '\0';
+    bc_buf_putc(out, '\n');
+}
+
 static void show_text(const struct ui *ui, const struct bitconv_codegen_result *result,
                       struct bc_buf *out)
 {
@@ -153,10 +161,8 @@ static void show_text(const struct ui *ui, const struct bitconv_codegen_result *
         if (k->n_tensors > 0) {
             bc_buf_printf(out, "%8" PRIu64 "  ", k->n_tensors);
             ui_cell(out, k->example, 19, true);
-            while (out->size > 0 && out->data[out->size - 1] == ' ')
-                out->data[--out->size] = '\0';
         }
-        bc_buf_putc(out, '\n');
+        end_row(out);
     }
     for (size_t i = 0; i < result->n_files; i++) {
         bc_buf_puts(out, "wrote ");

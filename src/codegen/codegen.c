@@ -77,22 +77,17 @@ static enum bitconv_status check_options(struct run *r, struct bitconv_error *er
 
 /* ---- shapes ---- */
 
-static enum bitconv_status add_shape(struct run *r, uint64_t rows, uint64_t cols,
-                                     struct bitconv_error *err)
-{
-    if (bc_codegen_shape(&r->shapes, rows, cols, 1, err) != NULL) return BITCONV_OK;
-    return err != NULL ? err->status : BITCONV_E_NOMEM;
-}
-
 static enum bitconv_status find_shapes(struct run *r, struct bitconv_error *err)
 {
     const struct bitconv_codegen_options *o = r->options;
+    struct bc_codegen_shape *unused;
     if (o->kernel_config != NULL) BC_TRY(bc_tilings_load(o->kernel_config, &r->config, err));
     if (o->model != NULL) return bc_codegen_model_shapes(o->model, r->sink, &r->shapes, err);
     for (size_t i = 0; i < o->n_shapes; i++)
-        BC_TRY(add_shape(r, o->shapes[i].rows, o->shapes[i].cols, err));
+        BC_TRY(bc_codegen_shape(&r->shapes, o->shapes[i].rows, o->shapes[i].cols, 1, &unused, err));
     for (size_t i = 0; o->n_shapes == 0 && i < r->config.n; i++)
-        BC_TRY(add_shape(r, r->config.items[i].rows, r->config.items[i].cols, err));
+        BC_TRY(bc_codegen_shape(&r->shapes, r->config.items[i].rows, r->config.items[i].cols, 1,
+                                &unused, err));
     return BITCONV_OK;
 }
 
@@ -108,8 +103,7 @@ static enum bitconv_status give_tiles(struct run *r, struct bitconv_error *err)
     for (size_t i = 0; i < o->n_tiles; i++) {
         struct bc_codegen_shape *s = &r->shapes.items[i];
         if (o->model == NULL)
-            s = bc_codegen_shape(&r->shapes, o->shapes[i].rows, o->shapes[i].cols, 1, err);
-        if (s == NULL) return BITCONV_E_LIMIT;
+            BC_TRY(bc_codegen_shape(&r->shapes, o->shapes[i].rows, o->shapes[i].cols, 1, &s, err));
         if (o->tiles[i][0] == 0 || o->tiles[i][1] == 0 || o->tiles[i][2] == 0)
             return bc_fail(err, BITCONV_E_ARG, "BM, BK and bm must not be 0");
         BC_TRY(bc_codegen_put_tile(s, s->given, o->tiles[i], "the lists of tiles", err));
@@ -145,6 +139,13 @@ static const char *choose(const struct run *r, const struct bc_codegen_shape *s,
     }
     if (!bc_tiling_choose(&r->config, pack, s->rows, s->cols, tile, &source, why, WHY_SIZE))
         return NULL;
+    if (s->unstated[pack] && source != BC_TILING_FILE)
+        bc_say(r->sink, BITCONV_WARNING,
+               "%s: does not state the tile of its %s tensors of %" PRIu64 " x %" PRIu64
+               " (%s): %" PRIu32 ", %" PRIu32 ", %" PRIu32
+               " is taken, which is right only if they were packed so (--kernel-config says how)",
+               r->options->model, pack == BC_TILED_TL1 ? "TL1" : "TL2", s->rows, s->cols,
+               s->example, tile[0], tile[1], tile[2]);
     return sources[source];
 }
 

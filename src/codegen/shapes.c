@@ -11,24 +11,29 @@
 
 enum { MAX_SHAPES = 1000 };
 
-struct bc_codegen_shape *bc_codegen_shape(struct bc_codegen_shapes *shapes, uint64_t rows,
-                                          uint64_t cols, uint64_t slices, struct bitconv_error *err)
+/* By enum bc_tiled_pack. */
+static const struct {
+    const char *name, *type_name;
+} pack_rows[BC_CODEGEN_PACKS] = {{"tl1", "TL1"}, {"tl2", "TL2"}};
+
+enum bitconv_status bc_codegen_shape(struct bc_codegen_shapes *shapes, uint64_t rows, uint64_t cols,
+                                     uint64_t slices, struct bc_codegen_shape **out,
+                                     struct bitconv_error *err)
 {
     for (size_t i = 0; i < shapes->n; i++) {
         struct bc_codegen_shape *s = &shapes->items[i];
-        if (s->rows == rows && s->cols == cols && s->slices == slices) return s;
+        if (s->rows != rows || s->cols != cols || s->slices != slices) continue;
+        *out = s;
+        return BITCONV_OK;
     }
-    if (shapes->n == MAX_SHAPES) {
-        (void)bc_fail(err, BITCONV_E_LIMIT, "more than %d shapes, models have a dozen", MAX_SHAPES);
-        return NULL;
-    }
-    if (!bc_grow((void **)&shapes->items, &shapes->cap, shapes->n, sizeof *shapes->items)) {
-        (void)bc_fail_nomem(err, "list of shapes");
-        return NULL;
-    }
-    struct bc_codegen_shape *s = &shapes->items[shapes->n++];
-    *s = (struct bc_codegen_shape){.rows = rows, .cols = cols, .slices = slices};
-    return s;
+    if (shapes->n == MAX_SHAPES)
+        return bc_fail(err, BITCONV_E_LIMIT, "more than %d shapes, models have a dozen",
+                       MAX_SHAPES);
+    if (!bc_grow((void **)&shapes->items, &shapes->cap, shapes->n, sizeof *shapes->items))
+        return bc_fail_nomem(err, "list of shapes");
+    *out = &shapes->items[shapes->n++];
+    **out = (struct bc_codegen_shape){.rows = rows, .cols = cols, .slices = slices};
+    return BITCONV_OK;
 }
 
 enum bitconv_status bc_codegen_put_tile(const struct bc_codegen_shape *shape, uint32_t dst[3],
@@ -51,14 +56,10 @@ static enum bitconv_status add_tensor(struct bc_codegen_shapes *shapes, const ch
                                       const uint64_t *ne, struct bc_codegen_shape **out,
                                       struct bitconv_error *err)
 {
-    struct bc_codegen_shape *s = bc_codegen_shape(shapes, ne[1], ne[0], ne[2], err);
-    if (s == NULL) return err != NULL ? err->status : BITCONV_E_NOMEM;
-    if (s->n_tensors++ == 0) {
-        s->example = bc_arena_strdup(&shapes->arena, name);
-        if (s->example == NULL) return bc_fail_nomem(err, "name of a tensor");
-    }
-    *out = s;
-    return BITCONV_OK;
+    BC_TRY(bc_codegen_shape(shapes, ne[1], ne[0], ne[2], out, err));
+    if ((*out)->n_tensors++ > 0) return BITCONV_OK;
+    (*out)->example = bc_arena_strdup(&shapes->arena, name);
+    return (*out)->example != NULL ? BITCONV_OK : bc_fail_nomem(err, "name of a tensor");
 }
 
 /* ---- checkpoints ---- */
@@ -112,17 +113,22 @@ static bool is_linear(const struct bitconv_gguf_tensor *t)
     return false;
 }
 
+static bool names_pack(const struct bc_stated_tensor *s, const char *name)
+{
+    return s->pack_len == strlen(name) && memcmp(s->pack, name, s->pack_len) == 0;
+}
+
 /* The tile that the file states for one of its TL1 or TL2 tensors. */
 static enum bitconv_status add_stated(const struct bc_stated *stated, const char *path,
                                       const struct bitconv_gguf_tensor *t,
                                       struct bc_codegen_shape *shape, struct bitconv_error *err)
 {
-    static const char *const packs[BC_CODEGEN_PACKS] = {"tl1", "tl2"};
     const struct bc_stated_tensor *s = bc_stated_find(stated, t->name, t->name_len);
-    if (s == NULL || s->tile[0] == 0) return BITCONV_OK;
     for (size_t i = 0; i < BC_CODEGEN_PACKS; i++) {
-        if (s->pack_len == strlen(packs[i]) && memcmp(s->pack, packs[i], s->pack_len) == 0)
+        if (s != NULL && s->tile[0] != 0 && names_pack(s, pack_rows[i].name))
             BC_TRY(bc_codegen_put_tile(shape, shape->stated[i], s->tile, path, err));
+        else if (strcmp(t->type_name, pack_rows[i].type_name) == 0)
+            shape->unstated[i] = true;
     }
     return BITCONV_OK;
 }

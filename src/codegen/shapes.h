@@ -18,6 +18,7 @@ struct bc_codegen_shape {
      * BM of 0 means none. */
     uint32_t given[3];
     uint32_t stated[BC_CODEGEN_PACKS][3];
+    bool unstated[BC_CODEGEN_PACKS]; /* a GGUF has such a tensor and does not state its tile */
 };
 
 /* Zero-initialise, release. */
@@ -27,11 +28,11 @@ struct bc_codegen_shapes {
     struct bc_arena arena;
 };
 
-/* The shape, added to the list if it is not yet there; NULL on failure: LIMIT beyond 1000 shapes
- * (no model has so many), NOMEM. Valid until the next call. */
-struct bc_codegen_shape *bc_codegen_shape(struct bc_codegen_shapes *shapes, uint64_t rows,
-                                          uint64_t cols, uint64_t slices,
-                                          struct bitconv_error *err);
+/* *out gets the shape, added to the list if it is not yet there; valid until the next call. LIMIT
+ * beyond 1000 shapes: no model has so many. */
+enum bitconv_status bc_codegen_shape(struct bc_codegen_shapes *shapes, uint64_t rows, uint64_t cols,
+                                     uint64_t slices, struct bc_codegen_shape **out,
+                                     struct bitconv_error *err);
 /* The linear tensors of a checkpoint folder or a GGUF, by the tables of families: those that a
  * conversion to a ternary pack packs. A GGUF's names are looked up in the tables of all families.
  * CORRUPT when the file states two tiles for tensors of one shape, UNSUPPORTED when there is no

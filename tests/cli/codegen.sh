@@ -71,6 +71,12 @@ prints "given"
 expect 0 "$BITCONV_BIN" convert "$models/bitnet" --outtype tl1 --kernel-config model.ini --outfile model.gguf
 expect 0 codegen --model model.gguf --pack tl1 --ini stated.ini --json
 grep -q '"tile": "stated"' "$scratch/out" || fail "the tiles that the file states were not taken"
+[ ! -s "$scratch/err" ] || fail "a warning about a file that states its tiles"
+expect 0 "$BITCONV_BIN" convert "$models/bitnet" --outtype tl1 --kernel-config model.ini --plain --outfile plain.gguf
+expect 0 codegen --model plain.gguf --pack tl1 --ini unstated.ini
+says "does not state the tile of its TL1 tensors of 128 x 128"
+expect 0 codegen --model plain.gguf --pack tl1 --kernel-config model.ini --ini told.ini
+[ ! -s "$scratch/err" ] || fail "a warning in spite of --kernel-config"
 python3 - <<'PY' || fail "the file's tiles are not those of the configuration"
 read = lambda path: sorted(open(path).read().replace("[Kernels_1]", "[Kernels_0]").split("[Kernels_0]"))
 assert read("model.ini") == read("stated.ini"), (read("model.ini"), read("stated.ini"))
