@@ -6,8 +6,8 @@
 
 /* Order matters only where two families share a GGUF name: the first one answers. */
 static const struct bc_arch *const families[] = {
-    &bc_arch_bitnet,  &bc_arch_llama, &bc_arch_mistral,
-    &bc_arch_mixtral, &bc_arch_qwen3, &bc_arch_gemma3,
+    &bc_arch_bitnet, &bc_arch_llama, &bc_arch_mistral, &bc_arch_mixtral, &bc_arch_qwen3,
+    &bc_arch_gemma3, &bc_arch_qwen2, &bc_arch_phi3,    &bc_arch_bert,    &bc_arch_lfm2,
 };
 
 /* What may stand in front of a backbone's tensor names: nothing (a checkpoint of the bare model),
@@ -103,13 +103,40 @@ static bool take_number(const char **text, const char *end, uint32_t *out)
     return true;
 }
 
+/* The letter of a mark at the start of a pattern ("{l}" gives 'l'), 0 for plain text. */
+static char mark_at(const char *pattern)
+{
+    const bool is_mark = pattern[0] == '{' && pattern[1] != '\0' && pattern[2] == '}';
+    return is_mark && strchr("lace*", pattern[1]) != NULL ? pattern[1] : '\0';
+}
+
+enum bc_layers bc_pattern_layers(const char *pattern)
+{
+    for (; *pattern != '\0'; pattern++) {
+        const char mark = mark_at(pattern);
+        if (mark == 'l') return BC_LAYERS_ALL;
+        if (mark == 'a') return BC_LAYERS_ATTENTION;
+        if (mark == 'c') return BC_LAYERS_CONV;
+    }
+    return BC_LAYERS_NONE;
+}
+
+bool bc_layer_is_one_of(const struct bc_hparams *hp, enum bc_layers layers, uint32_t layer)
+{
+    const bool conv = hp->layer_is_conv != NULL && hp->layer_is_conv[layer];
+    if (layers == BC_LAYERS_CONV) return conv;
+    return layers != BC_LAYERS_ATTENTION || !conv;
+}
+
 bool bc_pattern_match(const char *pattern, const char *text, size_t text_len, uint32_t *layer,
                       uint32_t *expert)
 {
     const char *end = text + text_len;
     while (*pattern != '\0') {
-        if (strncmp(pattern, "{l}", 3) == 0 || strncmp(pattern, "{e}", 3) == 0) {
-            if (!take_number(&text, end, pattern[1] == 'l' ? layer : expert)) return false;
+        const char mark = mark_at(pattern);
+        if (mark == '*') return true;
+        if (mark != '\0') {
+            if (!take_number(&text, end, mark == 'e' ? expert : layer)) return false;
             pattern += 3;
         } else if (text < end && *pattern == *text) {
             pattern++;
@@ -126,8 +153,9 @@ char *bc_pattern_fill(struct bc_arena *arena, const char *pattern, uint32_t laye
 {
     struct bc_buf buf = {0};
     while (*pattern != '\0') {
-        if (strncmp(pattern, "{l}", 3) == 0 || strncmp(pattern, "{e}", 3) == 0) {
-            bc_buf_printf(&buf, "%u", (unsigned)(pattern[1] == 'l' ? layer : expert));
+        const char mark = mark_at(pattern);
+        if (mark != '\0') {
+            bc_buf_printf(&buf, "%u", (unsigned)(mark == 'e' ? expert : layer));
             pattern += 3;
         } else {
             bc_buf_putc(&buf, *pattern++);
@@ -170,6 +198,18 @@ uint64_t bc_dim_size(const struct bc_hparams *hp, enum bc_dim dim)
         return hp->head_dim_k;
     case BC_N_EXPERT:
         return hp->n_expert;
+    case BC_N_QKV:
+        return bc_dim_size(hp, BC_N_Q) + bc_dim_size(hp, BC_N_K) + bc_dim_size(hp, BC_N_V);
+    case BC_N_FF2:
+        return 2 * (uint64_t)hp->n_ff;
+    case BC_N_EMBD3:
+        return 3 * (uint64_t)hp->n_embd;
+    case BC_N_CONV:
+        return hp->conv_l_cache;
+    case BC_N_POSITIONS:
+        return hp->n_ctx;
+    case BC_N_TOKEN_TYPES:
+        return hp->n_token_types;
     case BC_N_NONE:
         break;
     }
@@ -180,12 +220,15 @@ uint64_t bc_dim_size(const struct bc_hparams *hp, enum bc_dim dim)
 static bool suffix_part(enum bc_role role, const char *suffix, enum bc_match_part *out)
 {
     const bool linear = role == BC_ROLE_LINEAR;
+    const bool layer_norm = role == BC_ROLE_LAYER_NORM;
     *out = BC_MATCH_WEIGHT;
     if (strcmp(suffix, ".weight") == 0) return true;
+    if (strcmp(suffix, ".gamma") == 0) return layer_norm;
     *out = BC_MATCH_SCALE;
     if (strcmp(suffix, ".weight_scale") == 0) return linear || role == BC_ROLE_EXPERT;
     *out = BC_MATCH_BIAS;
-    if (strcmp(suffix, ".bias") == 0) return linear;
+    if (strcmp(suffix, ".bias") == 0) return linear || layer_norm;
+    if (strcmp(suffix, ".beta") == 0) return layer_norm;
     /* BitNet embeddings call it norm; transformers' BitLinear with use_rms_norm calls it rms_norm
      */
     *out = BC_MATCH_NORM_IN;
@@ -196,8 +239,8 @@ static bool suffix_part(enum bc_role role, const char *suffix, enum bc_match_par
 /* Splits a name into base and one of the known suffixes, longest first; false when it has none. */
 static bool split_suffix(const char *name, size_t *base_len)
 {
-    static const char *const suffixes[] = {".rms_norm.weight", ".norm.weight", ".weight_scale",
-                                           ".weight", ".bias"};
+    static const char *const suffixes[] = {
+        ".rms_norm.weight", ".norm.weight", ".weight_scale", ".weight", ".bias", ".gamma", ".beta"};
     const size_t len = strlen(name);
     for (size_t i = 0; i < sizeof suffixes / sizeof *suffixes; i++) {
         const size_t n = strlen(suffixes[i]);
@@ -214,8 +257,9 @@ static bool match_row(const struct bc_arch_tensor *row, const char *name, size_t
                       bool has_suffix, struct bc_match *out)
 {
     for (size_t g = 0; g < sizeof row->hf / sizeof *row->hf && row->hf[g] != NULL; g++) {
-        struct bc_match match = {.row = row, .has_layer = strstr(row->hf[g], "{l}") != NULL};
-        const bool whole = row->role == BC_ROLE_SKIP;
+        struct bc_match match = {.row = row,
+                                 .has_layer = bc_pattern_layers(row->hf[g]) != BC_LAYERS_NONE};
+        const bool whole = row->role == BC_ROLE_SKIP || row->role == BC_ROLE_UNUSED;
         if (!whole && (!has_suffix || !suffix_part(row->role, name + base_len, &match.part)))
             continue;
         if (!bc_pattern_match(row->hf[g], name, whole ? strlen(name) : base_len, &match.layer,
@@ -253,5 +297,6 @@ bool bc_arch_match(const struct bc_arch *arch, const char *hf_name, struct bc_ma
         if (strncmp(hf_name, backbone_prefixes[i], n) == 0 && match_bare(arch, hf_name + n, out))
             return true;
     }
-    return false;
+    const size_t n = arch->prefix != NULL ? strlen(arch->prefix) : 0;
+    return n != 0 && strncmp(hf_name, arch->prefix, n) == 0 && match_bare(arch, hf_name + n, out);
 }

@@ -15,16 +15,21 @@ enum bc_target { BC_TARGET_AUTO, BC_TARGET_BITNET, BC_TARGET_LLAMA_CPP, BC_N_TAR
 
 /* What a tensor is for; decides its type in the file (quantize.md section 4). */
 enum bc_role {
-    BC_ROLE_NONE,   /* no row of a table */
-    BC_ROLE_LINEAR, /* becomes ternary */
-    BC_ROLE_EMBED,  /* token_embd */
-    BC_ROLE_OUTPUT, /* lm_head */
-    BC_ROLE_NORM,   /* norms, 1-D */
-    BC_ROLE_ROUTER, /* MoE gate */
-    BC_ROLE_BIAS,   /* 1-D */
-    BC_ROLE_EXPERT, /* one expert of a stack; the stacked tensor has role LINEAR */
-    BC_ROLE_ROPE,   /* rope_freqs */
-    BC_ROLE_SKIP    /* known, not carried (rotary_emb.inv_freq) */
+    BC_ROLE_NONE,       /* no row of a table */
+    BC_ROLE_LINEAR,     /* becomes ternary */
+    BC_ROLE_EMBED,      /* token_embd */
+    BC_ROLE_OUTPUT,     /* lm_head */
+    BC_ROLE_NORM,       /* norms, 1-D */
+    BC_ROLE_ROUTER,     /* MoE gate */
+    BC_ROLE_BIAS,       /* 1-D */
+    BC_ROLE_EXPERT,     /* one expert of a stack; the stacked tensor has role LINEAR */
+    BC_ROLE_ROPE,       /* rope_freqs, rope_factors_long, rope_factors_short */
+    BC_ROLE_SKIP,       /* known, not carried: computed from the config (rotary_emb.inv_freq) */
+    BC_ROLE_LAYER_NORM, /* LayerNorm: BASE.weight and BASE.bias (old names: .gamma, .beta); the
+                         * tensors have the roles NORM and BIAS */
+    BC_ROLE_TABLE,      /* learned positions and token types: added to the embeddings in F32 */
+    BC_ROLE_CONV,       /* short convolutions, one filter a channel: F32 */
+    BC_ROLE_UNUSED      /* known, not carried: what only training and other tasks use */
 };
 
 /* The dimensions of tensors in terms of hyper-parameters. */
@@ -38,19 +43,27 @@ enum bc_dim {
     BC_N_V,      /* n_head_kv * head_dim_v */
     BC_N_O,      /* n_head * head_dim_v: what the output projection reads */
     BC_N_HEAD_K, /* head_dim_k */
-    BC_N_EXPERT
+    BC_N_EXPERT,
+    BC_N_QKV,       /* q, k and v below each other */
+    BC_N_FF2,       /* gate and up below each other */
+    BC_N_EMBD3,     /* the two gates and the input of a short convolution */
+    BC_N_CONV,      /* length of a short convolution */
+    BC_N_POSITIONS, /* n_ctx */
+    BC_N_TOKEN_TYPES
 };
 
 /* A row of the tensor table. Names are base names: `.weight` and the suffixes of companions are
- * the interpreter's business. {l} stands for the layer, {e} for the expert. The prefixes of the
- * backbone ("model." and so on, arch.c) are not part of a pattern.
+ * the interpreter's business. {l} stands for the layer, {e} for the expert; {a} is a layer with
+ * attention, {c} one with a short convolution instead, where the layers differ (bc_pattern_layers).
+ * The prefixes of the backbone ("model." and so on, arch.c) are not part of a pattern.
  *
  * The role says the rest. LINEAR: may have BASE.bias, BASE.weight_scale, and BASE.norm.weight or
- * BASE.rms_norm.weight (BitLinear's RMSNorm of the input). OUTPUT: needed unless tied. SKIP: never
- * needed, the pattern is the whole name. All others are required. */
+ * BASE.rms_norm.weight (BitLinear's RMSNorm of the input). OUTPUT: needed unless tied. SKIP and
+ * UNUSED: never needed, the pattern is the whole name, a final {*} stands for any rest. All others
+ * are required. */
 struct bc_arch_tensor {
     const char *hf[2];    /* both generations of names; the second may be NULL */
-    const char *gguf;     /* GGUF base name; NULL for SKIP */
+    const char *gguf;     /* GGUF base name; NULL for SKIP and UNUSED */
     enum bc_role role;    /* EXPERT: a matrix of a stack over {e} */
     enum bc_dim shape[2]; /* order of the checkpoint: rows, columns; vectors: length, NONE */
 };
@@ -84,6 +97,26 @@ enum bc_sliding {
     BC_SLIDING_PATTERN /* all but every n-th, n = sliding_window_pattern or 6 (Gemma 3) */
 };
 
+/* Which linear weights have biases. */
+enum bc_biases {
+    BC_BIASES_STATED, /* attention_bias and mlp_bias of the config, else by the tensors */
+    BC_BIASES_NONE,
+    BC_BIASES_QKV, /* the class says so: q, k and v, no others (Qwen 2) */
+    BC_BIASES_ALL  /* the class says so (BERT) */
+};
+
+/* How positions get into the model. */
+enum bc_positions {
+    BC_POSITIONS_ROPE,   /* q and k are rotated */
+    BC_POSITIONS_LEARNED /* a row of position_embd is added to the embedding */
+};
+
+/* How the width of the feed-forward block follows from the number in the config. */
+enum bc_ff_rule {
+    BC_FF_STATED,
+    BC_FF_TWO_THIRDS /* LFM2: 2/3 of it, times a factor, rounded up, when the config says so */
+};
+
 /* Keys of a GGUF behind "ARCH." (or whole: general.*); the order of the enum has no meaning. */
 enum bc_key {
     BC_KEY_END,
@@ -112,8 +145,11 @@ enum bc_key {
     BC_KEY_ROPE_SCALING,   /* all of rope.scaling.* */
     BC_KEY_CAUSAL,
     BC_KEY_POOLING,
-    BC_KEY_FILE_TYPE,           /* general.file_type */
-    BC_KEY_QUANTIZATION_VERSION /* general.quantization_version */
+    BC_KEY_FILE_TYPE,            /* general.file_type */
+    BC_KEY_QUANTIZATION_VERSION, /* general.quantization_version */
+    BC_KEY_LAYER_NORM_EPS,       /* of LayerNorm, where RMS_EPS is that of RMSNorm */
+    BC_KEY_HEAD_COUNT_KV_LAYERS, /* one entry a layer, 0 for those without attention */
+    BC_KEY_CONV_CACHE            /* length of the short convolutions */
 };
 
 /* A model class of transformers. */
@@ -149,6 +185,29 @@ struct bc_arch_traits {
     double default_sliding_window; /* 0: none when the key is absent */
     const char *default_act;       /* hidden_act of the configuration class */
     enum bc_tokenizer_policy tokenizer;
+    enum bc_biases biases;
+    enum bc_positions positions;
+    enum bc_ff_rule ff_rule;
+    bool layer_norm;     /* norms subtract the mean and have biases */
+    bool bidirectional;  /* the class attends in both directions */
+    bool act_is_fixed;   /* the class has no hidden_act: it is default_act */
+    bool conv_layers;    /* layer_types may say "conv", or full_attn_idxs what is not */
+    bool partial_rotary; /* partial_rotary_factor: only the first part of a head is rotated */
+    bool longrope;       /* rope_scaling may be of type longrope */
+    double default_rope_orig_ctx; /* original_max_position_embeddings of the class; 0: none */
+    bool states_no_window;        /* readers tell variants by a sliding window of 0 */
+};
+
+/* A second name of a config key; both may be there if they agree. */
+struct bc_config_alias {
+    const char *alias, *key;
+};
+
+/* A config key of which only one value is what the family's graph computes; null passes too. */
+struct bc_config_fixed {
+    const char *key;
+    const char *text; /* the string, or NULL: `value` */
+    double value;     /* true counts as 1, false as 0 */
 };
 
 struct bc_arch {
@@ -164,6 +223,9 @@ struct bc_arch {
     const enum bc_key *key_order[BC_N_TARGETS];
     const char *const *ignored; /* config keys of this family that do not matter; NULL-terminated */
     struct bc_arch_traits traits;
+    const char *prefix; /* one more that may stand in front of the backbone's names, or NULL */
+    const struct bc_config_alias *aliases; /* ends with a NULL key; NULL: none */
+    const struct bc_config_fixed *fixed;   /* ends with a NULL key; NULL: none */
 };
 
 /* Config keys that change the computation in ways bitconv does not carry, unless they are null or
@@ -182,7 +244,7 @@ extern const enum bc_key bc_keys_bitnet[];                 /* order of BitNet's 
 extern const enum bc_key bc_keys_llama_cpp[];              /* order of llama.cpp's converter */
 
 extern const struct bc_arch bc_arch_bitnet, bc_arch_llama, bc_arch_mistral, bc_arch_mixtral,
-    bc_arch_qwen3, bc_arch_gemma3;
+    bc_arch_qwen3, bc_arch_gemma3, bc_arch_qwen2, bc_arch_phi3, bc_arch_bert, bc_arch_lfm2;
 
 /* The i-th family, NULL behind the last. */
 const struct bc_arch *bc_arch_at(size_t index);
@@ -201,7 +263,7 @@ void bc_arch_list_classes(struct bc_buf *buf);
 
 /* Which part of a table row a tensor of the checkpoint is. */
 enum bc_match_part {
-    BC_MATCH_WEIGHT,  /* BASE.weight (or the whole name, for SKIP rows) */
+    BC_MATCH_WEIGHT,  /* BASE.weight (or the whole name, for SKIP and UNUSED rows) */
     BC_MATCH_BIAS,    /* BASE.bias */
     BC_MATCH_NORM_IN, /* BASE.norm.weight, BASE.rms_norm.weight */
     BC_MATCH_SCALE    /* BASE.weight_scale */
@@ -217,10 +279,21 @@ struct bc_match {
 /* Finds the row of a tensor name of a checkpoint, with or without the prefixes of the backbone;
  * false when there is none (or the row does not allow that companion). */
 bool bc_arch_match(const struct bc_arch *arch, const char *hf_name, struct bc_match *out);
-/* `text` against a pattern with {l} and {e}: decimal numbers without leading zeros below 2^32. */
+/* Which layers the tensors of a pattern are in. */
+enum bc_layers {
+    BC_LAYERS_NONE, /* the pattern has no layer */
+    BC_LAYERS_ALL,
+    BC_LAYERS_ATTENTION,
+    BC_LAYERS_CONV
+};
+enum bc_layers bc_pattern_layers(const char *pattern);
+/* True when the layer is one of those (which layers are convolutions: hp->layer_is_conv). */
+bool bc_layer_is_one_of(const struct bc_hparams *hp, enum bc_layers layers, uint32_t layer);
+/* `text` against a pattern with {l}, {a} or {c}, and {e}: decimal numbers without leading zeros
+ * below 2^32; {*} at the end: any rest. */
 bool bc_pattern_match(const char *pattern, const char *text, size_t text_len, uint32_t *layer,
                       uint32_t *expert);
-/* The pattern with {l} and {e} filled in, then `suffix`; NULL when out of memory. */
+/* The pattern with its layer and {e} filled in, then `suffix`; NULL when out of memory. */
 char *bc_pattern_fill(struct bc_arena *arena, const char *pattern, uint32_t layer, uint32_t expert,
                       const char *suffix);
 /* GGUF name of a match ("blk.3.attn_q_norm_in.weight"), arena-owned; NULL when out of memory. */

@@ -13,6 +13,32 @@ const struct bc_json *bc_config_get(const struct bc_checkpoint *ckpt, const char
     return bc_json_is(node, BC_JSON_NULL) ? NULL : node;
 }
 
+/* Are two values the same number, truth or text? */
+static bool same_scalar(const struct bc_json *a, const struct bc_json *b)
+{
+    double x = 0, y = 0;
+    bool p = false, q = false;
+    const char *s = bc_json_string(a), *t = bc_json_string(b);
+    if (bc_json_f64(a, &x) && bc_json_f64(b, &y)) return x == y;
+    if (bc_json_bool(a, &p) && bc_json_bool(b, &q)) return p == q;
+    return s != NULL && t != NULL && strcmp(s, t) == 0;
+}
+
+const struct bc_json *bc_config_get_aliased(struct bc_loading *load, const char *key)
+{
+    const struct bc_json *node = bc_config_get(load->ckpt, key);
+    const struct bc_config_alias *row = load->model->arch->aliases;
+    for (; row != NULL && row->key != NULL; row++) {
+        if (strcmp(row->key, key) != 0) continue;
+        const struct bc_json *other = bc_config_get(load->ckpt, row->alias);
+        if (node != NULL && other != NULL && !same_scalar(node, other))
+            bc_finding(&load->findings, BITCONV_E_CORRUPT, "%s: %s and %s contradict each other",
+                       load->config_path, key, row->alias);
+        if (node == NULL) node = other;
+    }
+    return node;
+}
+
 /* The number of a table row; a finding and false when it is not one of the row's type. Zero is
  * accepted where it means "none" (rows whose absence is normal). */
 static bool row_value(struct bc_loading *load, const struct bc_arch_hparam *row, const char *key,
@@ -149,8 +175,8 @@ static enum bitconv_status read_activation(struct bc_loading *load, struct bitco
     if (name != NULL && other != NULL && strcmp(name, other) != 0)
         bc_finding(&load->findings, BITCONV_E_CORRUPT, "%s: %s is \"%s\", but hidden_act is \"%s\"",
                    load->config_path, key, name, other);
-    if (node == NULL) {
-        name = arch->traits.default_act;
+    if (node == NULL) name = arch->traits.default_act;
+    if (node == NULL && !arch->traits.act_is_fixed) {
         bc_say(load->sink, BITCONV_WARNING,
                "%s: %s: missing; taking \"%s\", the default of the %s configuration class",
                load->config_path, key, name, arch->name);
@@ -174,8 +200,9 @@ static void read_causal(struct bc_loading *load)
         const char *key;
         bool causal_when;
     } keys[] = {{"use_bidirectional_attention", false}, {"is_causal", true}};
+    const struct bc_arch_traits *traits = &load->model->arch->traits;
     struct bc_hparams *hp = &load->model->hp;
-    hp->causal = true;
+    hp->causal = !traits->bidirectional;
     for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
         const struct bc_json *node = bc_config_get(load->ckpt, keys[i].key);
         bool value = false;
@@ -185,19 +212,21 @@ static void read_causal(struct bc_loading *load)
                        load->config_path, keys[i].key);
             continue;
         }
-        if (value == keys[i].causal_when) continue;
-        hp->causal = false;
-        if (!load->model->arch->traits.embedding_family)
+        const bool causal = value == keys[i].causal_when;
+        if (causal == hp->causal) continue;
+        hp->causal = hp->causal && causal;
+        if (!traits->embedding_family)
             bc_finding(&load->findings, BITCONV_E_UNSUPPORTED,
-                       "%s: %s: attention in both directions is not supported for the %s family",
-                       load->config_path, keys[i].key, load->model->arch->name);
+                       "%s: %s: attention in %s is not supported for the %s family",
+                       load->config_path, keys[i].key, causal ? "one direction" : "both directions",
+                       load->model->arch->name);
     }
 }
 
 static void read_tied(struct bc_loading *load)
 {
     struct bc_hparams *hp = &load->model->hp;
-    const struct bc_json *node = bc_config_get(load->ckpt, "tie_word_embeddings");
+    const struct bc_json *node = bc_config_get_aliased(load, "tie_word_embeddings");
     hp->tied = load->model->arch->traits.default_tied;
     if (node != NULL && !bc_json_bool(node, &hp->tied))
         bc_finding(&load->findings, BITCONV_E_CORRUPT,
@@ -212,7 +241,7 @@ static void check_counts(struct bc_loading *load)
         bc_finding(&load->findings, BITCONV_E_CORRUPT,
                    "%s: num_attention_heads %u is not a multiple of num_key_value_heads %u",
                    load->config_path, (unsigned)hp->n_head, (unsigned)hp->n_head_kv);
-    if (hp->head_dim_k % 2 != 0)
+    if (hp->head_dim_k % 2 != 0 && load->model->arch->traits.positions == BC_POSITIONS_ROPE)
         bc_finding(&load->findings, BITCONV_E_CORRUPT,
                    "%s: head_dim %u is odd: rotary positions need pairs", load->config_path,
                    (unsigned)hp->head_dim_k);
@@ -234,8 +263,9 @@ enum bitconv_status bc_model_read_config(struct bc_loading *load, struct bitconv
 {
     struct bc_hparams *hp = &load->model->hp;
     read_rows(load);
+    bc_model_adjust_ff(load);
     hp->head_dim_v = hp->head_dim_k;
-    hp->rope_dims = hp->head_dim_k;
+    hp->layer_norm = load->model->arch->traits.layer_norm;
     if (hp->query_pre_attn_scalar > 0)
         hp->attn_scale = (float)(1.0 / sqrt((double)hp->query_pre_attn_scalar));
     hp->bos_id = token_id(load, "bos_token_id");
@@ -246,7 +276,7 @@ enum bitconv_status bc_model_read_config(struct bc_loading *load, struct bitconv
     read_tied(load);
     check_counts(load);
     BC_TRY(read_activation(load, err));
-    bc_model_read_rope(load);
+    BC_TRY(bc_model_read_rope(load, err));
     BC_TRY(bc_model_read_layers(load, err));
     bc_model_check_unknown_keys(load);
     return BITCONV_OK;

@@ -47,12 +47,47 @@ static const struct bc_config_neutral *dangerous(const char *key)
     return NULL;
 }
 
+static const struct bc_config_fixed *fixed_by_family(const struct bc_arch *arch, const char *key)
+{
+    const struct bc_config_fixed *row = arch->fixed;
+    for (; row != NULL && row->key != NULL; row++)
+        if (strcmp(row->key, key) == 0) return row;
+    return NULL;
+}
+
+/* A setting of which the family's graph computes one value. */
+static void check_fixed(struct bc_loading *load, const struct bc_json *node,
+                        const struct bc_config_fixed *row)
+{
+    const char *family = load->model->arch->name;
+    const char *text = bc_json_string(node);
+    if (bc_json_is(node, BC_JSON_NULL)) return;
+    if (row->text == NULL ? is_neutral(node, row->value)
+                          : text != NULL && strcmp(text, row->text) == 0)
+        return;
+    if (row->text != NULL)
+        bc_finding(&load->findings, BITCONV_E_UNSUPPORTED,
+                   "%s: %s: \"%s\", but bitconv supports only \"%s\" for the %s family",
+                   load->config_path, row->key, text != NULL ? text : "(not a string)", row->text,
+                   family);
+    else
+        bc_finding(&load->findings, BITCONV_E_UNSUPPORTED,
+                   "%s: %s: changes what the model computes; for the %s family bitconv supports "
+                   "only %s",
+                   load->config_path, row->key, family, row->value == 0 ? "false" : "true");
+}
+
 void bc_model_check_unknown_keys(struct bc_loading *load)
 {
     const struct bc_arch *arch = load->model->arch;
     for (const struct bc_json *node = bc_json_first(load->ckpt->text); node != NULL;
          node = bc_json_next(node)) {
         const char *key = bc_json_key(node);
+        const struct bc_config_fixed *only = key != NULL ? fixed_by_family(arch, key) : NULL;
+        if (only != NULL) {
+            check_fixed(load, node, only);
+            continue;
+        }
         if (key == NULL || in_hparams(bc_hparams_common, key) || in_hparams(arch->hparams, key) ||
             listed(arch->ignored, key) || listed(bc_config_ignored, key))
             continue;

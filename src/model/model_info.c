@@ -135,7 +135,7 @@ static void read_rope(struct reading *r, const struct bc_arch *arch, struct bc_m
     double theta = 0, factor = 0;
     if (bitconv_gguf_value_f64(find(r, bc_key_row(BC_KEY_ROPE_BASE)->suffix), &theta)) {
         out->rope_theta = theta;
-    } else if (arch != NULL) {
+    } else if (arch != NULL && arch->traits.positions == BC_POSITIONS_ROPE) {
         struct bc_buf text = {0};
         out->rope_theta = arch->traits.default_rope_theta;
         bc_buf_printf(&text, "%g", out->rope_theta);
@@ -145,6 +145,8 @@ static void read_rope(struct reading *r, const struct bc_arch *arch, struct bc_m
     out->rope_scaling = copy_string(r, find(r, "rope.scaling.type"));
     if (bitconv_gguf_value_f64(find(r, "rope.scaling.factor"), &factor) && factor == 1)
         out->rope_scaling = NULL; /* how llama.cpp's converter spells "none" for BitNet */
+    if (bitconv_gguf_find_tensor(r->file, "rope_factors_long.weight") != NULL)
+        out->rope_scaling = bc_rope_scaling_name(BC_ROPE_LONGROPE);
     if (find(r, BC_LLAMA3_FACTOR_KEY) != NULL ||
         bitconv_gguf_find_tensor(r->file, "rope_freqs.weight") != NULL)
         out->rope_scaling = bc_rope_scaling_name(BC_ROPE_LLAMA3);

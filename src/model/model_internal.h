@@ -35,6 +35,9 @@ struct bc_loading {
 
 /* A config value by key: of the text part, else of the whole config; NULL when absent or null. */
 const struct bc_json *bc_config_get(const struct bc_checkpoint *ckpt, const char *key);
+/* The same, also under the family's second name of the key (bc_config_alias). Both there with
+ * different values: a finding, and `key`'s own value. */
+const struct bc_json *bc_config_get_aliased(struct bc_loading *load, const char *key);
 
 /* The rows of the embedding against vocab_size: the rows win, fewer are a finding. */
 void bc_model_read_vocab(struct bc_loading *load);
@@ -44,8 +47,10 @@ enum bitconv_status bc_model_read_config(struct bc_loading *load, struct bitconv
  * rest notes. */
 void bc_model_check_unknown_keys(struct bc_loading *load);
 /* RoPE bases and scaling, of both schemas. */
-void bc_model_read_rope(struct bc_loading *load);
-/* sliding_window, layer_types and the family's rule. */
+enum bitconv_status bc_model_read_rope(struct bc_loading *load, struct bitconv_error *err);
+/* The width of the feed-forward block by the family's rule, where hp->n_ff is not it already. */
+void bc_model_adjust_ff(struct bc_loading *load);
+/* sliding_window, layer_types and the family's rules: which layers are local, which convolutions. */
 enum bitconv_status bc_model_read_layers(struct bc_loading *load, struct bitconv_error *err);
 /* Pooling of sentence-transformers; model->embedding_model must be known. */
 void bc_model_read_pooling(struct bc_loading *load);
@@ -74,6 +79,18 @@ enum bitconv_status bc_model_drop(struct bc_model *model, const char *name, cons
                                   struct bitconv_error *err);
 /* --quantize and --keep: turns the roles of matching weights. */
 enum bitconv_status bc_model_select(struct bc_loading *load, struct bitconv_error *err);
+
+/* Which rows of the table have biases: findings where the tensors (`any`: some layer has one) and
+ * the class or the config disagree. True when every layer must have one. */
+bool bc_model_check_bias(struct bc_loading *load, const struct bc_arch_tensor *row, bool any);
+
+/* LongRoPE (Ding et al. 2024, as transformers computes it): the divisors of both lists of a
+ * rope_scaling object into hp->rope_long_factors and ->rope_short_factors, and the attention factor
+ * into hp->rope_attn_factor: `attention_factor` when > 0, else sqrt(1 + ln(s) / ln(orig)) for
+ * s = n_ctx / orig > 1, else 1. Lists of another length than rope_dims / 2 are findings. */
+enum bitconv_status bc_model_read_longrope(struct bc_loading *load, const struct bc_json *long_list,
+                                           const struct bc_json *short_list,
+                                           double attention_factor, struct bitconv_error *err);
 
 /* Frequency divisors of Llama 3's RoPE scaling: head_dim / 2 float32 values (rope.c). */
 void bc_rope_llama3_factors(const struct bc_hparams *hp, float *out);

@@ -65,8 +65,9 @@ static uint32_t read_window(struct bc_loading *load)
     return (uint32_t)count_or(load, "sliding_window", (uint64_t)traits->default_sliding_window);
 }
 
-/* `layer_types`: one name a layer. */
-static void read_types(struct bc_loading *load, const struct bc_json *types, bool *local)
+/* `layer_types`: one name a layer. `conv` is NULL for families without convolutions. */
+static void read_types(struct bc_loading *load, const struct bc_json *types, bool *local,
+                       bool *conv)
 {
     const struct bc_hparams *hp = &load->model->hp;
     if (!bc_json_is(types, BC_JSON_ARRAY) || bc_json_size(types) != hp->n_layers) {
@@ -80,6 +81,8 @@ static void read_types(struct bc_loading *load, const struct bc_json *types, boo
         const char *name = bc_json_string(node);
         if (name != NULL && strcmp(name, "sliding_attention") == 0)
             local[layer] = true;
+        else if (name != NULL && conv != NULL && strcmp(name, "conv") == 0)
+            conv[layer] = true;
         else if (name == NULL || strcmp(name, "full_attention") != 0)
             bc_finding(&load->findings, BITCONV_E_UNSUPPORTED,
                        "%s: layer_types[%u]: \"%s\" is not a layer type that bitconv knows for "
@@ -87,6 +90,47 @@ static void read_types(struct bc_loading *load, const struct bc_json *types, boo
                        load->config_path, (unsigned)layer, name != NULL ? name : "(not a string)",
                        load->model->arch->name);
     }
+}
+
+/* `full_attn_idxs`, the older form: the layers that are no convolutions. Beside layer_types it must
+ * say the same. */
+static void read_attention_list(struct bc_loading *load, const struct bc_json *list, bool stated,
+                                bool *conv)
+{
+    const struct bc_hparams *hp = &load->model->hp;
+    size_t n_attention = 0, n_listed = 0;
+    bool agree = true;
+    for (uint32_t i = 0; i < hp->n_layers; i++) {
+        n_attention += !conv[i];
+        if (!stated) conv[i] = true;
+    }
+    for (const struct bc_json *node = bc_json_first(list); node != NULL;
+         node = bc_json_next(node)) {
+        uint64_t layer = 0;
+        if (!bc_json_u64(node, &layer) || layer >= hp->n_layers) {
+            bc_finding(&load->findings, BITCONV_E_CORRUPT,
+                       "%s: full_attn_idxs: wanted numbers of the %u layers", load->config_path,
+                       (unsigned)hp->n_layers);
+            return;
+        }
+        n_listed++;
+        agree = agree && !(stated && conv[layer]);
+        conv[layer] = false;
+    }
+    if (stated && (!agree || n_listed != n_attention))
+        bc_finding(&load->findings, BITCONV_E_CORRUPT,
+                   "%s: full_attn_idxs and layer_types name different layers", load->config_path);
+}
+
+/* Which layers are convolutions; hp->layer_is_conv stays NULL when none is. */
+static void settle_conv(struct bc_loading *load, bool has_types, bool *conv)
+{
+    struct bc_hparams *hp = &load->model->hp;
+    const struct bc_json *list = bc_config_get(load->ckpt, "full_attn_idxs");
+    if (conv == NULL) return;
+    if (list != NULL) read_attention_list(load, list, has_types, conv);
+    for (uint32_t i = 0; i < hp->n_layers; i++)
+        if (conv[i]) hp->layer_is_conv = conv;
 }
 
 enum bitconv_status bc_model_read_layers(struct bc_loading *load, struct bitconv_error *err)
@@ -106,9 +150,13 @@ enum bitconv_status bc_model_read_layers(struct bc_loading *load, struct bitconv
         return BITCONV_OK;
     }
     bool *local = bc_arena_alloc(&load->model->arena, hp->n_layers, sizeof *local);
-    if (local == NULL) return bc_fail_nomem(err, "layer types");
+    bool *conv = traits->conv_layers
+                     ? bc_arena_alloc(&load->model->arena, hp->n_layers, sizeof *conv)
+                     : NULL;
+    if (local == NULL || (traits->conv_layers && conv == NULL))
+        return bc_fail_nomem(err, "layer types");
     if (types != NULL) {
-        read_types(load, types, local);
+        read_types(load, types, local, conv);
     } else {
         const uint64_t every =
             count_or(load, "sliding_window_pattern", count_or(load, "_sliding_window_pattern", 6));
@@ -117,6 +165,7 @@ enum bitconv_status bc_model_read_layers(struct bc_loading *load, struct bitconv
         for (uint32_t i = 0; i < hp->n_layers; i++)
             local[i] = window != 0 && local_by_rule(traits->sliding, i, every, from);
     }
+    settle_conv(load, types != NULL, conv);
     bool any = false;
     for (uint32_t i = 0; i < hp->n_layers; i++)
         any = any || local[i];

@@ -83,6 +83,7 @@ static enum bitconv_status map_one(struct bc_loading *load, size_t index, struct
     w.n_dims = cols == 0 ? 1 : 2;
     w.ne[0] = cols == 0 ? rows : cols;
     w.ne[1] = cols == 0 ? 1 : rows;
+    if (row->role == BC_ROLE_LAYER_NORM) w.role = BC_ROLE_NORM;
     if (match->part == BC_MATCH_BIAS) w.role = BC_ROLE_BIAS;
     if (match->part == BC_MATCH_NORM_IN) w.role = BC_ROLE_NORM;
     w.permute_heads = permuted_heads(model, match);
@@ -107,6 +108,26 @@ static void check_scale_has_weight(struct bc_loading *load, const struct bitconv
                    (int)len, scale->name);
 }
 
+/* A tensor of a layer that the config does not have, or has with another kind of block. */
+static bool is_misplaced(struct bc_loading *load, const struct bitconv_tensor *tensor,
+                         const struct bc_match *match)
+{
+    const struct bc_hparams *hp = &load->model->hp;
+    const enum bc_layers layers = bc_pattern_layers(match->row->hf[0]);
+    if (!match->has_layer) return false;
+    if (match->layer >= hp->n_layers)
+        bc_finding(&load->findings, BITCONV_E_CORRUPT,
+                   "%s: %s: layer %u, but num_hidden_layers is %u", tensor->file, tensor->name,
+                   (unsigned)match->layer, (unsigned)hp->n_layers);
+    else if (!bc_layer_is_one_of(hp, layers, match->layer))
+        bc_finding(&load->findings, BITCONV_E_CORRUPT, "%s: %s: by the config layer %u is %s",
+                   tensor->file, tensor->name, (unsigned)match->layer,
+                   layers == BC_LAYERS_CONV ? "one of attention" : "a convolution");
+    else
+        return false;
+    return true;
+}
+
 /* One tensor of the checkpoint. */
 static enum bitconv_status map_tensor(struct bc_loading *load, size_t index, struct seen *seen,
                                       struct bc_finding_kind *unknown, struct bitconv_error *err)
@@ -123,12 +144,9 @@ static enum bitconv_status map_tensor(struct bc_loading *load, size_t index, str
     }
     if (match->row->role == BC_ROLE_SKIP)
         return bc_model_drop(load->model, tensor->name, "computed from the config", err);
-    if (match->has_layer && match->layer >= load->model->hp.n_layers) {
-        bc_finding(&load->findings, BITCONV_E_CORRUPT,
-                   "%s: %s: layer %u, but num_hidden_layers is %u", tensor->file, tensor->name,
-                   (unsigned)match->layer, (unsigned)load->model->hp.n_layers);
-        return BITCONV_OK;
-    }
+    if (match->row->role == BC_ROLE_UNUSED)
+        return bc_model_drop(load->model, tensor->name, "embeddings do not use it", err);
+    if (is_misplaced(load, tensor, match)) return BITCONV_OK;
     uint8_t *flags = seen_at(seen, load, match->row, match->layer);
     *flags = (uint8_t)(*flags | 1u << match->part);
     if (match->part == BC_MATCH_SCALE) {
@@ -166,8 +184,8 @@ static void check_layer(struct bc_loading *load, const struct seen *seen,
     const bool needs_norm_in =
         (model->has_norm_in || load->use_rms_norm) && row->role == BC_ROLE_LINEAR;
     const bool head = row->role == BC_ROLE_OUTPUT;
-    const bool needed =
-        head ? !model->hp.tied && !model->embedding_model : row->role != BC_ROLE_SKIP;
+    const bool dropped = row->role == BC_ROLE_SKIP || row->role == BC_ROLE_UNUSED;
+    const bool needed = head ? !model->hp.tied && !model->embedding_model : !dropped;
     if (needed && !has_part(seen, load, row, layer, BC_MATCH_WEIGHT) && bc_finding_wanted(missing))
         report_missing(load, row, layer,
                        row->role == BC_ROLE_EXPERT ? ".weight (every expert)" : ".weight",
@@ -178,35 +196,8 @@ static void check_layer(struct bc_loading *load, const struct seen *seen,
                        ", and the other projections have it");
     if (bias_elsewhere && !has_part(seen, load, row, layer, BC_MATCH_BIAS) &&
         bc_finding_wanted(missing))
-        report_missing(load, row, layer, ".bias", ", and the config or another layer has it");
-}
-
-/* Does the config say that a row has a bias (*stated), and which? */
-static bool stated_bias(const struct bc_loading *load, const struct bc_arch_tensor *row,
-                        bool *stated)
-{
-    const char *key = strstr(row->hf[0], "self_attn") != NULL ? "attention_bias" : "mlp_bias";
-    bool value = false;
-    *stated = bc_json_bool(bc_config_get(load->ckpt, key), &value);
-    return value;
-}
-
-/* Biases are known by their tensors, but must agree with what the config states: the runtime
- * computes what the config says. */
-static bool check_bias(struct bc_loading *load, const struct seen *seen,
-                       const struct bc_arch_tensor *row, uint32_t n_layers)
-{
-    bool any = false;
-    bool stated = false;
-    if (row->role != BC_ROLE_LINEAR) return false;
-    for (uint32_t layer = 0; layer < n_layers; layer++)
-        any = any || has_part(seen, load, row, layer, BC_MATCH_BIAS);
-    const bool says = stated_bias(load, row, &stated);
-    if (any && stated && !says)
-        bc_finding(&load->findings, BITCONV_E_CORRUPT,
-                   "%s: the config says that there are no biases, but %s.bias is there",
-                   load->config_path, row->hf[0]);
-    return any || (stated && says);
+        report_missing(load, row, layer, ".bias",
+                       ", and the class, the config or another layer has it");
 }
 
 static void check_missing(struct bc_loading *load, const struct seen *seen)
@@ -214,11 +205,15 @@ static void check_missing(struct bc_loading *load, const struct seen *seen)
     struct bc_finding_kind missing = {.what = "tensors missing"};
     for (const struct bc_arch_tensor *row = load->model->arch->tensors; row->role != BC_ROLE_NONE;
          row++) {
-        const bool layered = strstr(row->hf[0], "{l}") != NULL;
-        const uint32_t n_layers = layered ? load->model->hp.n_layers : 1;
-        const bool biased = check_bias(load, seen, row, n_layers);
+        const enum bc_layers layers = bc_pattern_layers(row->hf[0]);
+        const uint32_t n_layers = layers == BC_LAYERS_NONE ? 1 : load->model->hp.n_layers;
+        bool any_bias = false;
         for (uint32_t layer = 0; layer < n_layers; layer++)
-            check_layer(load, seen, row, layer, biased, &missing);
+            any_bias = any_bias || has_part(seen, load, row, layer, BC_MATCH_BIAS);
+        const bool biased = bc_model_check_bias(load, row, any_bias);
+        for (uint32_t layer = 0; layer < n_layers; layer++)
+            if (bc_layer_is_one_of(&load->model->hp, layers, layer))
+                check_layer(load, seen, row, layer, biased, &missing);
     }
     bc_finding_rest(&load->findings, &missing);
 }
@@ -254,19 +249,37 @@ static enum bitconv_status check_unique(struct bc_loading *load, struct bitconv_
     return status;
 }
 
-/* Llama 3's frequency divisors: in front of all other tensors, as readers' own converters do. */
-static enum bitconv_status add_rope_freqs(struct bc_model *model, struct bc_weight *out,
-                                          struct bitconv_error *err)
+static struct bc_weight rope_weight(const struct bc_model *model, const char *name,
+                                    const float *factors)
 {
-    const uint32_t n = model->hp.rope_dims / 2;
-    float *factors = bc_arena_alloc(&model->arena, n, sizeof *factors);
-    if (factors == NULL) return bc_fail_nomem(err, "rope_freqs");
-    bc_rope_llama3_factors(&model->hp, factors);
-    *out = (struct bc_weight){.name = "rope_freqs.weight",
+    return (struct bc_weight){.name = name,
                               .role = BC_ROLE_ROPE,
                               .n_dims = 1,
-                              .ne = {n, 1, 1, 1},
+                              .ne = {model->hp.rope_dims / 2, 1, 1, 1},
                               .generated = factors};
+}
+
+static size_t n_rope_weights(const struct bc_hparams *hp)
+{
+    if (hp->rope_scaling == BC_ROPE_LLAMA3) return 1;
+    return hp->rope_scaling == BC_ROPE_LONGROPE ? 2 : 0;
+}
+
+/* Frequency divisors of the scalings that have some (n_rope_weights tensors): in front of all other
+ * tensors, as readers' own converters do. */
+static enum bitconv_status add_rope_weights(struct bc_model *model, struct bc_weight *out,
+                                            struct bitconv_error *err)
+{
+    const struct bc_hparams *hp = &model->hp;
+    if (hp->rope_scaling == BC_ROPE_LONGROPE) {
+        out[0] = rope_weight(model, "rope_factors_long.weight", hp->rope_long_factors);
+        out[1] = rope_weight(model, "rope_factors_short.weight", hp->rope_short_factors);
+    }
+    if (hp->rope_scaling != BC_ROPE_LLAMA3) return BITCONV_OK;
+    float *factors = bc_arena_alloc(&model->arena, hp->rope_dims / 2, sizeof *factors);
+    if (factors == NULL) return bc_fail_nomem(err, "rope_freqs");
+    bc_rope_llama3_factors(hp, factors);
+    out[0] = rope_weight(model, "rope_freqs.weight", factors);
     return BITCONV_OK;
 }
 
@@ -274,12 +287,12 @@ static enum bitconv_status add_rope_freqs(struct bc_model *model, struct bc_weig
 static enum bitconv_status settle(struct bc_loading *load, struct bitconv_error *err)
 {
     struct bc_model *model = load->model;
-    const size_t n_first = model->hp.rope_scaling == BC_ROPE_LLAMA3 ? 1 : 0;
+    const size_t n_first = n_rope_weights(&model->hp);
     if (load->n_pending > 1) qsort(load->pending, load->n_pending, sizeof *load->pending, by_place);
     model->weights =
         bc_arena_alloc(&model->arena, load->n_pending + n_first, sizeof *model->weights);
     if (model->weights == NULL) return bc_fail_nomem(err, "list of weights");
-    if (n_first != 0) BC_TRY(add_rope_freqs(model, &model->weights[0], err));
+    BC_TRY(add_rope_weights(model, model->weights, err));
     for (size_t i = 0; i < load->n_pending; i++)
         model->weights[n_first + i] = load->pending[i].weight;
     model->n_weights = load->n_pending + n_first;

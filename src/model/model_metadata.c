@@ -96,7 +96,10 @@ static void put_sliding(struct describing *d)
 {
     const struct bc_hparams *hp = &d->model->hp;
     struct bc_buf buf = {0}, pattern = {0};
-    if (hp->sliding_window == 0 || hp->layer_is_local == NULL) return;
+    if (hp->sliding_window == 0 || hp->layer_is_local == NULL) {
+        if (d->model->arch->traits.states_no_window) put_u32(d, "attention.sliding_window", 0);
+        return;
+    }
     put_u32(d, "attention.sliding_window", hp->sliding_window);
     for (uint32_t i = 0; i < hp->n_layers; i++)
         bc_buf_u8(&pattern, hp->layer_is_local[i] ? 1 : 0);
@@ -119,12 +122,18 @@ static void put_rope_scaling(struct describing *d)
         d->model->arch->traits.reader_linear_rope && d->model->target == BC_TARGET_LLAMA_CPP;
     switch (hp->rope_scaling) {
     case BC_ROPE_NONE:
+        if (hp->rope_orig_ctx != 0)
+            put_u32(d, "rope.scaling.original_context_length", hp->rope_orig_ctx);
         if (!states_linear) break;
         put_string(d, "rope.scaling.type", bc_rope_scaling_name(BC_ROPE_LINEAR));
         put_f32(d, "rope.scaling.factor", 1);
         break;
+    case BC_ROPE_LONGROPE: /* the divisors are tensors; a factor would be applied to all of them */
+        put_f32(d, "rope.scaling.attn_factor", hp->rope_attn_factor);
+        put_u32(d, "rope.scaling.original_context_length", hp->rope_orig_ctx);
+        put_string(d, "rope.scaling.type", bc_rope_scaling_name(hp->rope_scaling));
+        break;
     case BC_ROPE_LINEAR:
-    case BC_ROPE_LONGROPE:
     case BC_ROPE_YARN:
         put_string(d, "rope.scaling.type", bc_rope_scaling_name(hp->rope_scaling));
         put_f32_if(d, "rope.scaling.factor", hp->rope_factor);
@@ -143,11 +152,30 @@ static void put_rope_scaling(struct describing *d)
     }
 }
 
+/* Groups of every layer, 0 where a convolution stands in place of attention: llama.cpp's readers
+ * tell the layers by it. */
+static void put_kv_heads(struct describing *d)
+{
+    const struct bc_hparams *hp = &d->model->hp;
+    struct bc_buf buf = {0}, heads = {0};
+    for (uint32_t i = 0; i < hp->n_layers; i++)
+        bc_buf_u32(&heads, bc_layer_is_one_of(hp, BC_LAYERS_CONV, i) ? 0 : hp->n_head_kv);
+    const char *key = key_name(d, &buf, "attention.head_count_kv");
+    d->failed = d->failed || heads.failed;
+    if (key != NULL && !heads.failed)
+        bitconv_gguf_set_array(d->w, key, BITCONV_GGUF_INT32, hp->n_layers, heads.data, heads.size);
+    bc_buf_release(&heads);
+    bc_buf_release(&buf);
+}
+
 static void put_special(struct describing *d, enum bc_key key)
 {
     switch (key) {
     case BC_KEY_SLIDING_WINDOW:
         put_sliding(d);
+        break;
+    case BC_KEY_HEAD_COUNT_KV_LAYERS:
+        put_kv_heads(d);
         break;
     case BC_KEY_ROPE_SCALING:
         put_rope_scaling(d);

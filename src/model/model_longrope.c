@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: MIT
+ * LongRoPE's lists of frequency divisors and its attention factor (Ding et al. 2024; the formula of
+ * the factor is that of transformers and of llama.cpp's converter). */
+#include <math.h>
+
+#include "model/model_internal.h"
+
+/* A list of rope_dims / 2 positive numbers as float32; NULL and a finding when it is none. */
+static enum bitconv_status read_list(struct bc_loading *load, const struct bc_json *list,
+                                     const float **out, struct bitconv_error *err)
+{
+    const uint32_t n = load->model->hp.rope_dims / 2;
+    uint32_t i = 0;
+    *out = NULL;
+    if (list == NULL) return BITCONV_OK; /* a finding already */
+    if (!bc_json_is(list, BC_JSON_ARRAY) || bc_json_size(list) != n) {
+        bc_finding(&load->findings, BITCONV_E_CORRUPT,
+                   "%s: rope_scaling.%s: wanted a list of %u numbers, half the rotated dimensions "
+                   "of a head",
+                   load->config_path, bc_json_key(list), (unsigned)n);
+        return BITCONV_OK;
+    }
+    /* as long as the config's own list */
+    float *values = bc_arena_alloc(&load->model->arena, n, sizeof *values);
+    if (values == NULL) return bc_fail_nomem(err, "rope factors");
+    for (const struct bc_json *node = bc_json_first(list); node != NULL;
+         node = bc_json_next(node), i++) {
+        double value = 0;
+        if (bc_json_f64(node, &value)) values[i] = (float)value;
+        if (isfinite(values[i]) && values[i] > 0) continue;
+        bc_finding(&load->findings, BITCONV_E_CORRUPT,
+                   "%s: rope_scaling.%s[%u]: wanted a positive number", load->config_path,
+                   bc_json_key(list), (unsigned)i);
+        return BITCONV_OK;
+    }
+    *out = values;
+    return BITCONV_OK;
+}
+
+enum bitconv_status bc_model_read_longrope(struct bc_loading *load, const struct bc_json *long_list,
+                                           const struct bc_json *short_list,
+                                           double attention_factor, struct bitconv_error *err)
+{
+    struct bc_hparams *hp = &load->model->hp;
+    const double scale = (double)hp->n_ctx / (double)hp->rope_orig_ctx;
+    BC_TRY(read_list(load, long_list, &hp->rope_long_factors, err));
+    BC_TRY(read_list(load, short_list, &hp->rope_short_factors, err));
+    if (attention_factor <= 0)
+        attention_factor = scale > 1 ? sqrt(1 + log(scale) / log((double)hp->rope_orig_ctx)) : 1;
+    hp->rope_attn_factor = (float)attention_factor;
+    return BITCONV_OK;
+}
