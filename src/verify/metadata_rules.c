@@ -74,20 +74,22 @@ static bool starts_with(const char *s, const char *prefix)
     return strncmp(s, prefix, strlen(prefix)) == 0;
 }
 
-/* Architectures whose readers' demands are known, and the key of their normalisation's epsilon. */
+/* Architectures whose readers' demands are known, the key of their normalisation's epsilon, and one
+ * that only they have (or NULL). */
 static const struct known_arch {
-    const char *name, *epsilon;
+    const char *name, *epsilon, *own;
 } known_archs[] = {
-    {"llama", "attention.layer_norm_rms_epsilon"},
-    {"bitnet", "attention.layer_norm_rms_epsilon"},
-    {"bitnet-25", "attention.layer_norm_rms_epsilon"},
-    {"bitnet-b1.58", "attention.layer_norm_rms_epsilon"},
-    {"qwen2", "attention.layer_norm_rms_epsilon"},
-    {"qwen3", "attention.layer_norm_rms_epsilon"},
-    {"gemma3", "attention.layer_norm_rms_epsilon"},
-    {"gemma-embedding", "attention.layer_norm_rms_epsilon"},
-    {"phi3", "attention.layer_norm_rms_epsilon"},
-    {"bert", "attention.layer_norm_epsilon"},
+    {"llama", "attention.layer_norm_rms_epsilon", NULL},
+    {"bitnet", "attention.layer_norm_rms_epsilon", NULL},
+    {"bitnet-25", "attention.layer_norm_rms_epsilon", NULL},
+    {"bitnet-b1.58", "attention.layer_norm_rms_epsilon", NULL},
+    {"qwen2", "attention.layer_norm_rms_epsilon", NULL},
+    {"qwen3", "attention.layer_norm_rms_epsilon", NULL},
+    {"gemma3", "attention.layer_norm_rms_epsilon", NULL},
+    {"gemma-embedding", "attention.layer_norm_rms_epsilon", NULL},
+    {"phi3", "attention.layer_norm_rms_epsilon", NULL},
+    {"bert", "attention.layer_norm_epsilon", NULL},
+    {"lfm2", "attention.layer_norm_rms_epsilon", "shortconv.l_cache"},
 };
 
 static const struct known_arch *find_arch(const struct checker *c)
@@ -97,7 +99,7 @@ static const struct known_arch *find_arch(const struct checker *c)
     return NULL;
 }
 
-static void check_required(const struct checker *c, const char *epsilon)
+static void check_required(const struct checker *c, const struct known_arch *known)
 {
     static const char *const required[] = {"context_length", "embedding_length", "block_count",
                                            "feed_forward_length", "attention.head_count"};
@@ -105,9 +107,11 @@ static void check_required(const struct checker *c, const char *epsilon)
         if (arch_key(c, required[i]) == NULL)
             bc_rule_say(c->report, true, "key %s.%s is missing, its readers demand it", c->arch,
                         required[i]);
-    if (arch_key(c, epsilon) == NULL)
-        bc_rule_say(c->report, true, "key %s.%s is missing, its readers demand it", c->arch,
-                    epsilon);
+    const char *const of_arch[] = {known->epsilon, known->own};
+    for (size_t i = 0; i < 2; i++)
+        if (of_arch[i] != NULL && arch_key(c, of_arch[i]) == NULL)
+            bc_rule_say(c->report, true, "key %s.%s is missing, its readers demand it", c->arch,
+                        of_arch[i]);
     if (starts_with(c->arch, "bitnet") && arch_key(c, "hidden_activation") == NULL)
         bc_rule_say(
             c->report, false,
@@ -145,6 +149,7 @@ static void check_values(const struct checker *c)
         {"rope.freq_base", false},
         {"rope.freq_base_swa", false},
         {"rope.scaling.factor", false},
+        {"rope.scaling.attn_factor", false},
         {"attention.scale", false},
         {"attention.layer_norm_epsilon", true},
         {"attention.layer_norm_rms_epsilon", true},
@@ -379,7 +384,7 @@ void bc_check_model_metadata(const struct bitconv_gguf *file, const struct bc_ru
     if (!bc_gguf_is_model(file)) return;
     const struct known_arch *known = find_arch(&c);
     uint64_t n_blocks = 0;
-    if (known != NULL) check_required(&c, known->epsilon);
+    if (known != NULL) check_required(&c, known);
     if (check_blocks(&c, &n_blocks) && known != NULL)
         bc_check_model_tensors(file, c.arch, n_blocks, report);
     check_values(&c);

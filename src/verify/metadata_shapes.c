@@ -17,8 +17,26 @@ enum { MAX_MISSING = 16 };
 enum { MAX_SUFFIX = 64, BLOCK_NAME_BYTES = MAX_SUFFIX + 32 };
 
 /* The numbers that shapes follow from; 0 where the file does not say. */
-enum number { NONE, EMBD, FFN, EXPERT_FFN, EXPERTS, KEY, VALUE, Q_ROWS, K_ROWS, V_ROWS, O_COLUMNS };
-enum { N_NUMBERS = O_COLUMNS + 1 };
+enum number {
+    NONE,
+    EMBD,
+    FFN,
+    EXPERT_FFN,
+    EXPERTS,
+    KEY,
+    VALUE,
+    Q_ROWS,
+    K_ROWS,
+    V_ROWS,
+    O_COLUMNS,
+    QKV_ROWS,
+    GATE_UP_ROWS,
+    CONV_ROWS,
+    CONV_LENGTH,
+    POSITIONS,
+    ROTARY_PAIRS,
+    N_NUMBERS
+};
 
 static const char *const meanings[N_NUMBERS] = {
     [EMBD] = "embedding_length",
@@ -31,6 +49,12 @@ static const char *const meanings[N_NUMBERS] = {
     [K_ROWS] = "attention.head_count_kv times key_length",
     [V_ROWS] = "attention.head_count_kv times value_length",
     [O_COLUMNS] = "attention.head_count times value_length",
+    [QKV_ROWS] = "attention.head_count and head_count_kv times key_length and value_length",
+    [GATE_UP_ROWS] = "feed_forward_length times 2",
+    [CONV_ROWS] = "embedding_length times 3",
+    [CONV_LENGTH] = "shortconv.l_cache",
+    [POSITIONS] = "context_length",
+    [ROTARY_PAIRS] = "rope.dimension_count / 2",
 };
 
 /* ne[0] = columns, ne[1] = rows, ne[2] = experts. */
@@ -44,7 +68,20 @@ static const struct shape_rule block_rules[] = {
     {"attn_q.weight", {EMBD, Q_ROWS}},
     {"attn_k.weight", {EMBD, K_ROWS}},
     {"attn_v.weight", {EMBD, V_ROWS}},
+    {"attn_qkv.weight", {EMBD, QKV_ROWS}},
     {"attn_output.weight", {O_COLUMNS, EMBD}},
+    {"attn_q.bias", {Q_ROWS}},
+    {"attn_k.bias", {K_ROWS}},
+    {"attn_v.bias", {V_ROWS}},
+    {"attn_qkv.bias", {QKV_ROWS}},
+    {"attn_output.bias", {EMBD}},
+    {"attn_output_norm.weight", {EMBD}},
+    {"attn_output_norm.bias", {EMBD}},
+    {"layer_output_norm.weight", {EMBD}},
+    {"layer_output_norm.bias", {EMBD}},
+    {"shortconv.in_proj.weight", {EMBD, CONV_ROWS}},
+    {"shortconv.conv.weight", {CONV_LENGTH, EMBD}},
+    {"shortconv.out_proj.weight", {EMBD, EMBD}},
     {"attn_q_norm.weight", {KEY}},
     {"attn_k_norm.weight", {KEY}},
     {"attn_sub_norm.weight", {O_COLUMNS}},
@@ -53,6 +90,8 @@ static const struct shape_rule block_rules[] = {
     {"ffn_gate.weight", {EMBD, FFN}},
     {"ffn_up.weight", {EMBD, FFN}},
     {"ffn_down.weight", {FFN, EMBD}},
+    {"ffn_up.bias", {FFN}},
+    {"ffn_down.bias", {EMBD}},
     {"ffn_sub_norm.weight", {FFN}},
     {"post_ffw_norm.weight", {EMBD}},
     {"ffn_gate_inp.weight", {EMBD, EXPERTS}},
@@ -61,9 +100,18 @@ static const struct shape_rule block_rules[] = {
     {"ffn_down_exps.weight", {EXPERT_FFN, EMBD, EXPERTS}},
 };
 
+/* phi3 keeps gate and up in one tensor of that name. */
+static const struct shape_rule fused_ffn = {"ffn_up.weight", {EMBD, GATE_UP_ROWS}};
+
 static const struct shape_rule model_rules[] = {
     {"output_norm.weight", {EMBD}},
     {"output.weight", {EMBD}},
+    {"token_embd_norm.weight", {EMBD}},
+    {"token_embd_norm.bias", {EMBD}},
+    {"position_embd.weight", {EMBD, POSITIONS}},
+    {"token_types.weight", {EMBD}},
+    {"rope_factors_long.weight", {ROTARY_PAIRS}},
+    {"rope_factors_short.weight", {ROTARY_PAIRS}},
 };
 
 struct checker {
@@ -100,6 +148,12 @@ static uint64_t times(uint64_t a, uint64_t b)
     return bc_mul_u64(a, b, &product) ? product : 0;
 }
 
+/* 0 where one of both is not stated, or no sum. */
+static uint64_t sum(uint64_t a, uint64_t b)
+{
+    return a != 0 && b != 0 && a <= UINT64_MAX - b ? a + b : 0;
+}
+
 static void read_numbers(const struct checker *c, uint64_t block, uint64_t out[N_NUMBERS])
 {
     const uint64_t heads = stated(c, "attention.head_count", block);
@@ -116,6 +170,12 @@ static void read_numbers(const struct checker *c, uint64_t block, uint64_t out[N
     out[K_ROWS] = times(kv_heads, out[KEY]);
     out[V_ROWS] = times(kv_heads, out[VALUE]);
     out[O_COLUMNS] = times(heads, out[VALUE]);
+    out[QKV_ROWS] = sum(out[Q_ROWS], sum(out[K_ROWS], out[V_ROWS]));
+    out[GATE_UP_ROWS] = times(2, out[FFN]);
+    out[CONV_ROWS] = times(3, out[EMBD]);
+    out[CONV_LENGTH] = stated(c, "shortconv.l_cache", block);
+    out[POSITIONS] = stated(c, "context_length", block);
+    out[ROTARY_PAIRS] = stated(c, "rope.dimension_count", block) / 2;
 }
 
 /* Containers of their own format (T5, BITCOS) are bytes in one dimension; the pack's header holds
@@ -146,7 +206,6 @@ static const struct shape_rule *find_rule(const struct shape_rule *rules, size_t
     return NULL;
 }
 
-/* phi3 keeps gate and up in one tensor of that name. */
 static bool is_fused(const struct checker *c, const char *suffix)
 {
     return is_arch(c, "phi3") && strcmp(suffix, "ffn_up.weight") == 0;
@@ -167,12 +226,42 @@ static void check_shapes(const struct checker *c)
             rule = find_rule(model_rules, sizeof model_rules / sizeof model_rules[0], t->name);
         } else {
             rule = find_rule(block_rules, sizeof block_rules / sizeof block_rules[0], suffix);
-            if (is_fused(c, suffix)) rule = NULL;
+            if (is_fused(c, suffix)) rule = &fused_ffn;
             if (block != of_block) read_numbers(c, block, numbers);
             of_block = block;
         }
         if (rule != NULL) check_rule(c, t, rule, numbers);
     }
+}
+
+/* Groups of queries, of every block where they are listed by block; the first misfit. */
+static void check_groups(const struct checker *c)
+{
+    const struct bitconv_gguf_value *list =
+        bc_arch_key(c->file, c->arch, "attention.head_count_kv");
+    const uint64_t n = list != NULL && list->type == BITCONV_GGUF_ARRAY ? list->count : 1;
+    for (uint64_t block = 0; block < n; block++) {
+        const uint64_t heads = stated(c, "attention.head_count", block);
+        const uint64_t kv_heads = stated(c, "attention.head_count_kv", block);
+        if (kv_heads == 0 || heads % kv_heads == 0) continue;
+        bc_rule_say(c->report, true,
+                    "key %s.attention.head_count_kv: %" PRIu64
+                    " does not divide attention.head_count, %" PRIu64,
+                    c->arch, kv_heads, heads);
+        return;
+    }
+}
+
+/* The rows of token_types are counted among the keys of the tokenizer. */
+static void check_token_types(const struct checker *c)
+{
+    static const char key[] = "tokenizer.ggml.token_type_count";
+    const struct bitconv_gguf_tensor *t = bitconv_gguf_find_tensor(c->file, "token_types.weight");
+    uint64_t n = 0;
+    if (t != NULL && bitconv_gguf_value_u64(bitconv_gguf_find_key(c->file, key), &n) &&
+        n != t->ne[1])
+        bc_rule_say(c->report, true, "tensor %s: %" PRIu64 " rows, %s says %" PRIu64, t->name,
+                    t->ne[1], key, n);
 }
 
 /* Divisors and sizes that no reader can work with, whatever the tensors. */
@@ -187,13 +276,7 @@ static void check_heads(const struct checker *c)
     for (size_t i = 0; i < sizeof not_zero / sizeof not_zero[0]; i++)
         if (bitconv_gguf_value_u64(bc_arch_key(c->file, c->arch, not_zero[i]), &zero) && zero == 0)
             bc_rule_say(c->report, true, "key %s.%s is 0", c->arch, not_zero[i]);
-    const uint64_t heads = stated(c, "attention.head_count", 0);
-    const uint64_t kv_heads = stated(c, "attention.head_count_kv", 0);
-    if (kv_heads != 0 && heads % kv_heads != 0)
-        bc_rule_say(c->report, true,
-                    "key %s.attention.head_count_kv: %" PRIu64
-                    " does not divide attention.head_count, %" PRIu64,
-                    c->arch, kv_heads, heads);
+    check_groups(c);
     read_numbers(c, 0, numbers);
     const uint64_t rotated = stated(c, "rope.dimension_count", 0);
     if (rotated % 2 != 0 || (numbers[KEY] != 0 && rotated > numbers[KEY]))
@@ -208,6 +291,7 @@ void bc_check_model_shapes(const struct bitconv_gguf *file, const char *arch,
 {
     const struct checker c = {file, arch, report};
     check_heads(&c);
+    check_token_types(&c);
     check_shapes(&c);
 }
 
@@ -221,35 +305,74 @@ static bool has(const struct checker *c, const char *suffix, uint64_t block)
 
 static void check_required_of_model(const struct checker *c)
 {
-    const char *last_norm = is_arch(c, "bert") ? "token_embd_norm.weight" : "output_norm.weight";
-    const char *const of_model[] = {"token_embd.weight", last_norm};
+    /* BERT's is the norm of the embeddings, LFM2's goes by that name */
+    const bool by_embedding = is_arch(c, "bert") || is_arch(c, "lfm2");
+    const char *const of_model[] = {"token_embd.weight",
+                                    by_embedding ? "token_embd_norm.weight" : "output_norm.weight",
+                                    is_arch(c, "bert") ? "position_embd.weight" : NULL};
     for (size_t i = 0; i < sizeof of_model / sizeof of_model[0]; i++)
-        if (bitconv_gguf_find_tensor(c->file, of_model[i]) == NULL)
+        if (of_model[i] != NULL && bitconv_gguf_find_tensor(c->file, of_model[i]) == NULL)
             bc_rule_say(c->report, true, "%s is missing, readers of %s demand it", of_model[i],
                         c->arch);
 }
 
-/* What all the known architectures have; of two names either will do. */
-static void check_required_in_blocks(const struct checker *c)
+/* Blocks of attention, and those with a short convolution in its place, which have no groups of
+ * keys and values. */
+enum kind { ATTENTION = 1, CONVOLUTION = 2, ANY_KIND = ATTENTION | CONVOLUTION };
+
+static enum kind kind_of(const struct checker *c, uint64_t block)
 {
-    static const char *const of_block[][2] = {
-        {"attn_norm.weight", "attn_output_norm.weight"},
-        {"attn_q.weight", "attn_qkv.weight"},
-        {"attn_k.weight", "attn_qkv.weight"},
-        {"attn_v.weight", "attn_qkv.weight"},
-        {"attn_output.weight", NULL},
-        {"ffn_up.weight", "ffn_up_exps.weight"},
-        {"ffn_down.weight", "ffn_down_exps.weight"},
-    };
+    const struct bitconv_gguf_value *list =
+        bc_arch_key(c->file, c->arch, "attention.head_count_kv");
+    struct bitconv_gguf_value element;
+    uint64_t n = 1;
+    if (list == NULL || list->type != BITCONV_GGUF_ARRAY ||
+        !bitconv_gguf_array_at(list, block, &element) || !bitconv_gguf_value_u64(&element, &n))
+        return ATTENTION;
+    return n == 0 ? CONVOLUTION : ATTENTION;
+}
+
+/* What all the known architectures have; of two names either will do. */
+static const struct demand {
+    const char *names[2];
+    enum kind kind;
+} demands[] = {
+    {{"attn_norm.weight", "attn_output_norm.weight"}, ANY_KIND},
+    {{"attn_q.weight", "attn_qkv.weight"}, ATTENTION},
+    {{"attn_k.weight", "attn_qkv.weight"}, ATTENTION},
+    {{"attn_v.weight", "attn_qkv.weight"}, ATTENTION},
+    {{"attn_output.weight", NULL}, ATTENTION},
+    {{"shortconv.in_proj.weight", NULL}, CONVOLUTION},
+    {{"shortconv.conv.weight", NULL}, CONVOLUTION},
+    {{"shortconv.out_proj.weight", NULL}, CONVOLUTION},
+    {{"ffn_up.weight", "ffn_up_exps.weight"}, ANY_KIND},
+    {{"ffn_down.weight", "ffn_down_exps.weight"}, ANY_KIND},
+};
+
+static void check_required_in_block(const struct checker *c, uint64_t block)
+{
     static const char *const sub_norms[] = {"attn_sub_norm.weight", "ffn_sub_norm.weight"};
-    for (size_t i = 0; i < sizeof of_block / sizeof of_block[0]; i++)
-        if (!has(c, of_block[i][0], 0) && !has(c, of_block[i][1], 0))
-            bc_rule_say(c->report, true, "blk.0.%s is missing, readers of %s demand it",
-                        of_block[i][0], c->arch);
+    const enum kind kind = kind_of(c, block);
+    for (size_t i = 0; i < sizeof demands / sizeof demands[0]; i++)
+        if ((demands[i].kind & kind) != 0 && !has(c, demands[i].names[0], block) &&
+            !has(c, demands[i].names[1], block))
+            bc_rule_say(c->report, true, "blk.%" PRIu64 ".%s is missing, readers of %s demand it",
+                        block, demands[i].names[0], c->arch);
     for (size_t i = 0; i < 2 && strncmp(c->arch, "bitnet", 6) == 0; i++)
-        if (!has(c, sub_norms[i], 0))
-            bc_rule_say(c->report, true, "blk.0.%s is missing, readers of %s demand it",
-                        sub_norms[i], c->arch);
+        if (!has(c, sub_norms[i], block))
+            bc_rule_say(c->report, true, "blk.%" PRIu64 ".%s is missing, readers of %s demand it",
+                        block, sub_norms[i], c->arch);
+}
+
+/* The first block of each kind: the others are like it. */
+static void check_required_in_blocks(const struct checker *c, uint64_t n_blocks)
+{
+    unsigned done = 0;
+    for (uint64_t block = 0; block < n_blocks && done != ANY_KIND; block++) {
+        const enum kind kind = kind_of(c, block);
+        if ((done & (unsigned)kind) == 0) check_required_in_block(c, block);
+        done |= (unsigned)kind;
+    }
 }
 
 /* One of each kind of block tensor, first by file order, and whether blocks lack it. Names are
@@ -257,22 +380,24 @@ static void check_required_in_blocks(const struct checker *c)
  * are missing. */
 static size_t check_uniform(const struct checker *c, uint64_t n_blocks)
 {
-    struct bc_map seen = {0};
+    struct bc_map seen[ANY_KIND + 1] = {{0}}; /* by kind of the block */
     size_t n_said = 0;
     for (size_t i = 0; i < bitconv_gguf_n_tensors(c->file) && n_said < MAX_MISSING; i++) {
         const struct bitconv_gguf_tensor *t = bitconv_gguf_tensor_at(c->file, i);
         uint64_t block = 0;
         const char *suffix = bc_block_name(t->name, &block);
         if (suffix == NULL || strlen(suffix) > MAX_SUFFIX) continue;
-        if (bc_map_put(&seen, suffix, strlen(suffix), i, NULL) != BC_MAP_NEW) continue;
+        const enum kind kind = kind_of(c, block);
+        if (bc_map_put(&seen[kind], suffix, strlen(suffix), i, NULL) != BC_MAP_NEW) continue;
         for (uint64_t b = 0; b < n_blocks && n_said < MAX_MISSING; b++) {
-            if (has(c, suffix, b)) continue;
+            if (kind_of(c, b) != kind || has(c, suffix, b)) continue;
             n_said++;
             bc_rule_say(c->report, true, "blk.%" PRIu64 ".%s is missing, %s is there", b, suffix,
                         t->name);
         }
     }
-    bc_map_release(&seen);
+    bc_map_release(&seen[ATTENTION]);
+    bc_map_release(&seen[CONVOLUTION]);
     return n_said;
 }
 
@@ -282,5 +407,5 @@ void bc_check_model_tensors(const struct bitconv_gguf *file, const char *arch, u
     const struct checker c = {file, arch, report};
     if (bitconv_gguf_n_tensors(file) == 0) return; /* a vocabulary alone */
     check_required_of_model(&c);
-    if (check_uniform(&c, n_blocks) == 0 && n_blocks > 0) check_required_in_blocks(&c);
+    if (check_uniform(&c, n_blocks) == 0 && n_blocks > 0) check_required_in_blocks(&c, n_blocks);
 }

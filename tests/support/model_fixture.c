@@ -53,6 +53,7 @@ int model_fixture_tear_down(void **state)
 
 struct bc_hparams model_fixture_sizes(void)
 {
+    static bool layer_is_conv[] = {true, false};
     return (struct bc_hparams){.n_layers = 2,
                                .n_embd = 8,
                                .n_ff = 12,
@@ -61,7 +62,11 @@ struct bc_hparams model_fixture_sizes(void)
                                .head_dim_k = 4,
                                .head_dim_v = 4,
                                .n_vocab = 16,
-                               .n_expert = 2};
+                               .n_expert = 2,
+                               .n_ctx = 64,
+                               .layer_is_conv = layer_is_conv,
+                               .conv_l_cache = 3,
+                               .n_token_types = 2};
 }
 
 void model_fixture_add(struct model_fixture *f, const char *name, enum bitconv_dtype dtype,
@@ -73,23 +78,45 @@ void model_fixture_add(struct model_fixture *f, const char *name, enum bitconv_d
                    n * bitconv_dtype_size(dtype));
 }
 
+static void add_unless(struct model_fixture *f, const char *name, const char *omit, uint64_t rows,
+                       uint64_t cols)
+{
+    assert_non_null(name);
+    if (omit == NULL || strcmp(name, omit) != 0)
+        model_fixture_add(f, name, BITCONV_BF16, rows, cols);
+}
+
+/* Biases that the class has whatever the config says. */
+static bool has_bias(const struct bc_arch *arch, const struct bc_arch_tensor *row)
+{
+    const enum bc_dim rows = row->shape[0];
+    if (row->role == BC_ROLE_LAYER_NORM) return true;
+    if (row->role != BC_ROLE_LINEAR) return false;
+    return arch->traits.biases == BC_BIASES_ALL ||
+           (arch->traits.biases == BC_BIASES_QKV &&
+            (rows == BC_N_Q || rows == BC_N_K || rows == BC_N_V));
+}
+
 void model_fixture_add_family(struct model_fixture *f, const struct bc_arch *arch,
                               const char *prefix, const char *omit)
 {
     const struct bc_hparams hp = model_fixture_sizes();
     for (const struct bc_arch_tensor *row = arch->tensors; row->role != BC_ROLE_NONE; row++) {
-        const uint32_t n_layers = strstr(row->hf[0], "{l}") != NULL ? hp.n_layers : 1;
+        const enum bc_layers layers = bc_pattern_layers(row->hf[0]);
+        const uint32_t n_layers = layers != BC_LAYERS_NONE ? hp.n_layers : 1;
         const uint32_t n_experts = strstr(row->hf[0], "{e}") != NULL ? hp.n_expert : 1;
-        if (row->role == BC_ROLE_OUTPUT || row->role == BC_ROLE_SKIP) continue;
+        if (row->role == BC_ROLE_OUTPUT || row->gguf == NULL) continue;
         for (uint32_t i = 0; i < n_layers * n_experts; i++) {
             struct bc_arena arena = {NULL};
+            if (!bc_layer_is_one_of(&hp, layers, i / n_experts)) continue;
             const char *base =
-                bc_pattern_fill(&arena, row->hf[0], i / n_experts, i % n_experts, ".weight");
-            const char *name = bc_arena_printf(&arena, "%s%s", prefix, base);
-            assert_non_null(name);
-            if (omit == NULL || strcmp(name, omit) != 0)
-                model_fixture_add(f, name, BITCONV_BF16, bc_dim_size(&hp, row->shape[0]),
-                                  row->shape[1] == BC_N_NONE ? 0 : bc_dim_size(&hp, row->shape[1]));
+                bc_pattern_fill(&arena, row->hf[0], i / n_experts, i % n_experts, "");
+            add_unless(f, bc_arena_printf(&arena, "%s%s.weight", prefix, base), omit,
+                       bc_dim_size(&hp, row->shape[0]),
+                       row->shape[1] == BC_N_NONE ? 0 : bc_dim_size(&hp, row->shape[1]));
+            if (has_bias(arch, row))
+                add_unless(f, bc_arena_printf(&arena, "%s%s.bias", prefix, base), omit,
+                           bc_dim_size(&hp, row->shape[0]), 0);
             bc_arena_release(&arena);
         }
     }
