@@ -166,17 +166,6 @@ static enum bitconv_status find_specials(struct job *job, struct bitconv_error *
     return BITCONV_OK;
 }
 
-/* BERT's vocabulary in the form that GGUF readers expect, and the key that only BERT has. */
-static enum bitconv_status prepare_bert(struct job *job, struct bitconv_gguf_writer *w,
-                                        struct bitconv_error *err)
-{
-    uint64_t n_types;
-    if (bc_json_u64(bc_json_get(job->ckpt->config, "type_vocab_size"), &n_types) &&
-        n_types <= UINT32_MAX)
-        bitconv_gguf_set_u32(w, "tokenizer.ggml.token_type_count", (uint32_t)n_types);
-    return bc_wordpiece_rewrite(&job->vocab, err);
-}
-
 static enum bitconv_status run(struct job *job, struct bitconv_gguf_writer *w,
                                struct bitconv_error *err)
 {
@@ -188,7 +177,9 @@ static enum bitconv_status run(struct job *job, struct bitconv_gguf_writer *w,
     BC_TRY(load_vocab(job, err));
     BC_TRY(bc_vocab_fit(&job->vocab, n_rows, job->options->trim_vocab, job->sink, err));
     BC_TRY(find_specials(job, err));
-    if (strcmp(job->vocab.model, "bert") == 0) BC_TRY(prepare_bert(job, w, err));
+    if (job->model->hp.n_token_types != 0)
+        bitconv_gguf_set_u32(w, "tokenizer.ggml.token_type_count", job->model->hp.n_token_types);
+    if (strcmp(job->vocab.model, "bert") == 0) BC_TRY(bc_wordpiece_rewrite(&job->vocab, err));
     BC_TRY(bc_vocab_write(&job->vocab, n_rows, job->rules, w, err));
     BC_TRY(bc_specials_write(&job->specials, &job->affixes, n_rows, job->sink, w, err));
     write_normalizer(&job->vocab, w);

@@ -139,6 +139,8 @@ void bc_affixes_find(const struct bc_tokenizer_files *files, const struct bc_voc
                      struct bc_affixes *out)
 {
     *out = (struct bc_affixes){-1, -1, -1};
+    /* BertTokenizer, which is the one with a vocab.txt, always puts cls and sep around a text */
+    if (strcmp(vocab->source, "vocab.txt") == 0) *out = (struct bc_affixes){1, 1, 0};
     const struct reading r = {vocab, sink, specials, out};
     const struct bc_json *const processor = bc_json_get(files->tokenizer, "post_processor");
     const struct bc_json *const list = bc_json_get(processor, "processors");

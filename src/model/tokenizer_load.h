@@ -52,7 +52,8 @@ enum bitconv_status bc_load_spm(const uint8_t *data, size_t size, struct bc_voca
 /* WordPiece from tokenizer.json. */
 enum bitconv_status bc_load_wordpiece(const struct bc_tokenizer_files *files,
                                       struct bc_vocab *vocab, struct bitconv_error *err);
-/* WordPiece from vocab.txt: one token a line, the line number is the id. */
+/* WordPiece from vocab.txt: one token a line, the line number is the id. UNSUPPORTED when
+ * tokenizer_config.json names a class that finds words otherwise than BertTokenizer. */
 enum bitconv_status bc_load_vocab_txt(const struct bc_tokenizer_files *files,
                                       const struct bc_buf *text, struct bc_vocab *vocab,
                                       struct bitconv_error *err);

@@ -155,6 +155,25 @@ static void read_trainer(struct bc_specials *s, const struct bc_vocab *vocab)
     }
 }
 
+/* BertTokenizer's own names, where no file says anything. */
+static void read_bert_names(struct bc_specials *s, const struct bc_vocab *vocab)
+{
+    static const struct {
+        enum bc_special kind;
+        const char *text;
+    } defaults[] = {{BC_SPECIAL_UNK, "[UNK]"},
+                    {BC_SPECIAL_SEP, "[SEP]"},
+                    {BC_SPECIAL_PAD, "[PAD]"},
+                    {BC_SPECIAL_CLS, "[CLS]"},
+                    {BC_SPECIAL_MASK, "[MASK]"}};
+    for (size_t i = 0; i < sizeof defaults / sizeof defaults[0]; i++) {
+        const struct bc_token *const token =
+            bc_vocab_find(vocab, defaults[i].text, strlen(defaults[i].text));
+        if (token != NULL && s->id[defaults[i].kind] < 0)
+            bc_specials_set(s, defaults[i].kind, token->id, "vocab.txt");
+    }
+}
+
 enum bitconv_status bc_specials_find(const struct bc_checkpoint *ckpt,
                                      const struct bc_tokenizer_files *files,
                                      const struct bc_vocab *vocab, const struct bc_token *end,
@@ -171,6 +190,7 @@ enum bitconv_status bc_specials_find(const struct bc_checkpoint *ckpt,
     BC_TRY(read_ids(out, ckpt->text, "config.json", sink, err));
     if (ckpt->config != ckpt->text) BC_TRY(read_ids(out, ckpt->config, "config.json", sink, err));
     if (strcmp(vocab->source, "tokenizer.model") == 0) read_trainer(out, vocab);
+    if (strcmp(vocab->source, "vocab.txt") == 0) read_bert_names(out, vocab);
     /* BERT has no bos and eos of that name: its cls and sep stand around every text. */
     if (out->id[BC_SPECIAL_BOS] < 0 && out->id[BC_SPECIAL_CLS] >= 0)
         bc_specials_set(out, BC_SPECIAL_BOS, (uint32_t)out->id[BC_SPECIAL_CLS],

@@ -52,12 +52,33 @@ enum bitconv_status bc_load_wordpiece(const struct bc_tokenizer_files *files,
     return bc_load_vocab_object(bc_json_get(model, "vocab"), vocab->source, vocab, err);
 }
 
+/* A vocab.txt says nothing of how words are found: that is in the code of the tokenizer's class, and
+ * readers know BertTokenizer's way only. */
+static enum bitconv_status check_class(const struct bc_json *config, struct bitconv_error *err)
+{
+    static const char *const classes[] = {"BertTokenizer", "DistilBertTokenizer",
+                                          "ElectraTokenizer", "MobileBertTokenizer"};
+    const char *const name = bc_json_string(bc_json_get(config, "tokenizer_class"));
+    if (name == NULL) return BITCONV_OK;
+    for (size_t i = 0; i < sizeof classes / sizeof classes[0]; i++) {
+        const size_t len = strlen(classes[i]);
+        if (strncmp(name, classes[i], len) != 0) continue;
+        if (name[len] == '\0' || strcmp(name + len, "Fast") == 0) return BITCONV_OK;
+    }
+    return bc_fail(err, BITCONV_E_UNSUPPORTED,
+                   "tokenizer_config.json: tokenizer_class \"%.64s\" with a vocab.txt: only "
+                   "BertTokenizer and its like split text as GGUF readers do; a tokenizer.json "
+                   "would say how this one does",
+                   name);
+}
+
 enum bitconv_status bc_load_vocab_txt(const struct bc_tokenizer_files *files,
                                       const struct bc_buf *text, struct bc_vocab *vocab,
                                       struct bitconv_error *err)
 {
     const char *pos = bc_buf_str(text);
     const char *const end = pos + text->size;
+    BC_TRY(check_class(files->config, err));
     vocab->source = "vocab.txt";
     vocab->model = "bert";
     /* BertTokenizer's defaults: lower case unless told otherwise, accents follow it. */

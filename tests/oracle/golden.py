@@ -15,7 +15,8 @@ if not os.path.exists(tool) or not cases:
     print("skipped: no golden data at", shared or "(BITCONV_SHARED is not set)")
     sys.exit(77)
 # What mainline's converter gave, for the families that bitconv has.
-families = ("bitnet-1bitllm", "gemma3", "gemma3-embed", "gemma3-spm", "llama", "llama2", "mistral", "qwen3", "qwen3-embed")
+families = ("bert", "bitnet", "bitnet-1bitllm", "gemma3", "gemma3-embed", "gemma3-spm", "lfm2", "llama", "llama2",
+            "mistral", "phi3", "qwen2", "qwen3", "qwen3-embed")
 stock = [os.path.join(shared, "golden", "stock", name) for name in families]
 
 

@@ -60,7 +60,7 @@ void tokenizer_run(struct tokenizer_run *run)
         .arch = &arch,
         .target = run->target == BC_TARGET_AUTO ? BC_TARGET_BITNET : run->target,
         .embedding_model = run->embedding_model,
-        .hp = {.n_vocab = run->n_rows},
+        .hp = {.n_vocab = run->n_rows, .n_token_types = run->policy == BC_TOKENIZER_BERT ? 2 : 0},
     };
     struct bitconv_gguf_writer *const w = bitconv_gguf_writer_new();
     assert_non_null(w);
