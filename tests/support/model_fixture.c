@@ -100,7 +100,8 @@ static bool has_bias(const struct bc_arch *arch, const struct bc_arch_tensor *ro
 void model_fixture_add_family(struct model_fixture *f, const struct bc_arch *arch,
                               const char *prefix, const char *omit)
 {
-    const struct bc_hparams hp = model_fixture_sizes();
+    struct bc_hparams hp = model_fixture_sizes();
+    if (arch == &bc_arch_bert) hp.n_head_kv = hp.n_head;
     for (const struct bc_arch_tensor *row = arch->tensors; row->role != BC_ROLE_NONE; row++) {
         const enum bc_layers layers = bc_pattern_layers(row->hf[0]);
         const uint32_t n_layers = layers != BC_LAYERS_NONE ? hp.n_layers : 1;

@@ -23,7 +23,7 @@ int model_fixture_tear_down(void **state);
 
 /* The sizes of every fixture: 2 layers, n_embd 8, n_ff 12, 2 heads of 4 with 1 kv head, 16 tokens,
  * 2 experts where the family has any, 64 positions, 2 token types; where the family has
- * convolutions, layer 0 is one, of length 3. */
+ * convolutions, layer 0 is one, of length 3. BERT has no grouped queries. */
 struct bc_hparams model_fixture_sizes(void);
 /* The members of a config.json that say so, without braces, for a class. */
 #define MODEL_FIXTURE_COUNTS                                                                       \

@@ -6,6 +6,8 @@
 
 /* BertConfig's own defaults. */
 static const struct bc_arch_hparam hparams[] = {
+    /* every head has its own keys and values */
+    {{"num_attention_heads"}, offsetof(struct bc_hparams, n_head_kv), BC_U32, BC_ABSENT_REFUSE, 0},
     {{"max_position_embeddings"},
      offsetof(struct bc_hparams, n_ctx),
      BC_U32,
