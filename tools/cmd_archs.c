@@ -41,6 +41,9 @@ static void show_traits(const struct bitconv_arch_info *a, struct bc_buf *out)
     if (a->permutes_qk) add(&list, "rows of q and k permuted");
     if (a->norm_plus_one) add(&list, "norms stored with 1 added");
     if (a->sliding_window) add(&list, "sliding window");
+    if (a->encoder) add(&list, "encoder: embeddings, no text");
+    if (a->conv_layers) add(&list, "layers of short convolutions");
+    if (a->longrope) add(&list, "longrope");
     show_line("special", bc_buf_str(&list), out);
     bc_buf_release(&list);
 }
@@ -122,6 +125,9 @@ static void archs_json(struct bc_buf *out)
         bc_jw_key_bool(&w, "permutes_qk", a.permutes_qk);
         bc_jw_key_bool(&w, "norm_plus_one", a.norm_plus_one);
         bc_jw_key_bool(&w, "sliding_window", a.sliding_window);
+        bc_jw_key_bool(&w, "encoder", a.encoder);
+        bc_jw_key_bool(&w, "conv_layers", a.conv_layers);
+        bc_jw_key_bool(&w, "longrope", a.longrope);
         bc_jw_end_object(&w);
     }
     bc_jw_end_array(&w);

@@ -59,6 +59,9 @@ struct bitconv_arch_info {
     bool permutes_qk;      /* rows of q and k change their order in the file */
     bool norm_plus_one;    /* norms are stored with 1 added */
     bool sliding_window;   /* layers may attend to a window only */
+    bool encoder;          /* attends in both directions: embeddings, no text */
+    bool conv_layers;      /* short convolutions in place of attention in some layers */
+    bool longrope;         /* RoPE scaling by lists of divisors, which become tensors */
 };
 
 /* The index-th family; false behind the last. */

@@ -190,5 +190,8 @@ bool bitconv_arch_info_at(size_t index, struct bitconv_arch_info *out)
     out->permutes_qk = arch->traits.permute_qk;
     out->norm_plus_one = arch->traits.norm_plus_one;
     out->sliding_window = arch->traits.sliding != BC_SLIDING_NONE;
+    out->encoder = arch->traits.bidirectional;
+    out->conv_layers = arch->traits.conv_layers;
+    out->longrope = arch->traits.longrope;
     return true;
 }

@@ -37,6 +37,8 @@ archs = {a["name"]: a for a in json.load(open(sys.argv[1]))["archs"]}
 assert {c["name"] for c in archs["qwen3"]["classes"]} >= {"Qwen3Model", "Qwen3ForCausalLM"}
 assert [c["backbone"] for c in archs["qwen3"]["classes"] if c["name"] == "Qwen3Model"] == [True]
 assert archs["bitnet"]["ternary_class"] and archs["gemma3"]["norm_plus_one"]
+assert archs["bert"]["encoder"] and archs["lfm2"]["conv_layers"] and archs["phi3"]["longrope"]
+assert not archs["qwen2"]["encoder"] and not archs["llama"]["conv_layers"]
 PY
 expect 2 "$BITCONV_BIN" formats x
 one_line

@@ -156,6 +156,7 @@ static void phi3_keeps_fused_projections(void **state)
     assert_int_equal(get_u64(file, "phi3.rope.scaling.original_context_length"), 64);
     assert_null(bitconv_gguf_find_key(file, "phi3.rope.scaling.type"));
     bitconv_gguf_close(file);
+    model_fixture_refuse(f, PHI3 ",\"full_attn_mod\":2", "full_attn_mod: changes what");
     model_fixture_add(f, "model.layers.0.self_attn.qkv_proj.bias", BITCONV_BF16, 16, 0);
     model_fixture_refuse(f, PHI3, "the model class has no biases");
 }
@@ -462,7 +463,7 @@ static void lfm2_refusals(void **state)
     struct model_fixture *const f = with(state, &bc_arch_lfm2, "model.", NULL);
     model_fixture_refuse(f, LFM2 ",\"conv_bias\":true",
                          "conv_bias: changes what the model computes");
-    model_fixture_refuse(f, LFM2 ",\"block_use_swiglu\":false", "supports only true");
+    model_fixture_refuse(f, LFM2 ",\"block_use_swiglu\":false", "supports only true or 1");
     model_fixture_refuse(f, LFM2_COUNTS LFM2_WIDTH LFM2_TYPES ",\"conv_L_cache\":4",
                          "wanted [8, 4]");
     model_fixture_refuse(f,

@@ -155,9 +155,12 @@ static void families(void **state)
         if (strcmp(a.name, "bitnet") == 0) assert_true(a.ternary_class && !a.norm_plus_one);
         if (strcmp(a.name, "gemma3") == 0) assert_true(a.norm_plus_one && a.sliding_window);
         if (strcmp(a.name, "llama") == 0) assert_true(a.permutes_qk && !a.ternary_class);
+        if (strcmp(a.name, "bert") == 0) assert_true(a.encoder && !a.sliding_window);
+        if (strcmp(a.name, "lfm2") == 0) assert_true(a.conv_layers && !a.encoder);
+        if (strcmp(a.name, "phi3") == 0) assert_true(a.longrope && !a.permutes_qk);
     }
     assert_null(bc_arch_at(n));
-    assert_true(n >= 6);
+    assert_true(n >= 10);
     assert_false(bitconv_arch_info_at(SIZE_MAX, &a));
 }
 

@@ -56,6 +56,12 @@ static const enum bc_key keys[] = {BC_KEY_CONTEXT_LENGTH,
 /* Read with the RoPE settings. */
 static const char *const ignored[] = {"partial_rotary_factor", NULL};
 
+/* Of Phi-4-mini's own code; the class of transformers has no such settings. */
+static const struct bc_config_fixed fixed[] = {{"full_attn_mod", NULL, 1},
+                                               {"interpolate_factor", NULL, 1},
+                                               {"lm_head_bias", NULL, 0},
+                                               {NULL, NULL, 0}};
+
 const struct bc_arch bc_arch_phi3 = {
     .name = "phi3",
     .classes = {{"Phi3ForCausalLM", "phi3", false}},
@@ -65,6 +71,7 @@ const struct bc_arch bc_arch_phi3 = {
     .tensors = tensors,
     .key_order = {[BC_TARGET_BITNET] = keys, [BC_TARGET_LLAMA_CPP] = keys},
     .ignored = ignored,
+    .fixed = fixed,
     .traits = {.default_rope_theta = 10000,
                .default_rope_orig_ctx = 4096,
                .default_act = "silu",
