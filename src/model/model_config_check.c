@@ -74,7 +74,8 @@ static void check_fixed(struct bc_loading *load, const struct bc_json *node,
         bc_finding(&load->findings, BITCONV_E_UNSUPPORTED,
                    "%s: %s: changes what the model computes; for the %s family bitconv supports "
                    "only %s",
-                   load->config_path, row->key, family, row->value == 0 ? "false or 0" : "true or 1");
+                   load->config_path, row->key, family,
+                   row->value == 0 ? "false or 0" : "true or 1");
 }
 
 void bc_model_check_unknown_keys(struct bc_loading *load)

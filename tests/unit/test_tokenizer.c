@@ -485,6 +485,16 @@ static void test_vocab_txt(void **state)
     assert_false(tokenizer_run_bool(&run, "tokenizer.ggml.normalizer.lowercase"));
     assert_true(tokenizer_run_bool(&run, "tokenizer.ggml.normalizer.strip_accents"));
 
+    /* BertTokenizer's own names and template, which no file states */
+    assert_int_equal(tokenizer_run_u64(&run, "tokenizer.ggml.bos_token_id"), 1);
+    assert_int_equal(tokenizer_run_u64(&run, "tokenizer.ggml.eos_token_id"), 2);
+    assert_int_equal(tokenizer_run_u64(&run, "tokenizer.ggml.seperator_token_id"), 2);
+    assert_int_equal(tokenizer_run_u64(&run, "tokenizer.ggml.padding_token_id"), 0);
+    assert_false(tokenizer_run_has(&run, "tokenizer.ggml.mask_token_id"));
+    assert_true(tokenizer_run_bool(&run, "tokenizer.ggml.add_bos_token"));
+    assert_true(tokenizer_run_bool(&run, "tokenizer.ggml.add_eos_token"));
+    assert_false(tokenizer_run_bool(&run, "tokenizer.ggml.add_sep_token"));
+
     static const char *const bad[][2] = {{"[PAD]\n\nrun\n", "line 2 is not a token"},
                                          {"[PAD]\nx\n[PAD]\n", "has two ids, 0 and 2"},
                                          {"[PAD]\n\xff\n", "line 2 is not a token"}};
@@ -493,6 +503,14 @@ static void test_vocab_txt(void **state)
         tokenizer_run(&run);
         tokenizer_run_expect_failure(&run, BITCONV_E_CORRUPT, bad[i][1]);
     }
+    temp_dir_puts(run.dir, "vocab.txt", "[PAD]\n[CLS]\n[SEP]\nrun\n##ning\n##\n");
+    temp_dir_puts(run.dir, "tokenizer_config.json", "{\"tokenizer_class\":\"BertTokenizerFast\"}");
+    tokenizer_run(&run);
+    expect_wordpiece(&run);
+    temp_dir_puts(run.dir, "tokenizer_config.json",
+                  "{\"tokenizer_class\":\"BertJapaneseTokenizer\"}");
+    tokenizer_run(&run);
+    tokenizer_run_expect_failure(&run, BITCONV_E_UNSUPPORTED, "\"BertJapaneseTokenizer\" with a");
     tokenizer_run_end(&run);
 }
 
