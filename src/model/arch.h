@@ -193,7 +193,7 @@ struct bc_arch_traits {
     bool act_is_fixed;   /* the class has no hidden_act: it is default_act */
     bool conv_layers;    /* layer_types may say "conv", or full_attn_idxs what is not */
     bool partial_rotary; /* partial_rotary_factor: only the first part of a head is rotated */
-    bool longrope;       /* rope_scaling may be of type longrope */
+    bool longrope;       /* RoPE scaling is longrope, and no other */
     double default_rope_orig_ctx; /* original_max_position_embeddings of the class; 0: none */
     bool states_no_window;        /* readers tell variants by a sliding window of 0 */
 };

@@ -52,13 +52,19 @@ static void bad_field(struct bc_loading *load, const char *where, const char *ke
                key, why);
 }
 
+/* Phi-3's class knows longrope and nothing else, all others everything else. */
+static bool is_supported(const struct bc_loading *load, enum bc_rope_scaling type)
+{
+    if (type == BC_ROPE_NONE) return true;
+    return (type == BC_ROPE_LONGROPE) == load->model->arch->traits.longrope;
+}
+
 static void read_type(struct bc_loading *load, const char *where, const struct bc_json *node,
                       struct rope *out)
 {
     const char *name = bc_json_string(node);
     for (size_t i = 0; name != NULL && i < sizeof types / sizeof *types; i++) {
-        if (strcmp(types[i].name, name) != 0) continue;
-        if (types[i].type == BC_ROPE_LONGROPE && !load->model->arch->traits.longrope) continue;
+        if (strcmp(types[i].name, name) != 0 || !is_supported(load, types[i].type)) continue;
         if (out->has_type && out->type != types[i].type)
             bad_field(load, where, bc_json_key(node), "contradicts the other spelling beside it");
         out->has_type = true;
@@ -66,9 +72,11 @@ static void read_type(struct bc_loading *load, const char *where, const struct b
         return;
     }
     bc_finding(&load->findings, BITCONV_E_UNSUPPORTED,
-               "%s: %s.%s: RoPE type \"%s\" is not supported (default, linear, llama3, yarn%s are)",
+               "%s: %s.%s: RoPE type \"%s\" is not supported for the %s family (%s are)",
                load->config_path, where, bc_json_key(node), name != NULL ? name : "(not a string)",
-               load->model->arch->traits.longrope ? ", longrope" : "");
+               load->model->arch->name,
+               load->model->arch->traits.longrope ? "default, longrope"
+                                                  : "default, linear, llama3, yarn");
     out->has_type = true;
 }
 

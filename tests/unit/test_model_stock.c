@@ -235,9 +235,11 @@ static void longrope_faults_are_refused(void **state)
          "long_factor[1]: wanted a positive number"},
         {"{\"type\":\"longrope\",\"factor\":8," LISTS "}", "rope_scaling.factor is 8"},
         {"{\"type\":\"longrope\",\"short_mscale\":1.2," LISTS "}", "short_mscale"},
-        {"{\"type\":\"linear\",\"factor\":2,\"long_factor\":[1,2]}",
-         "only RoPE type \"longrope\" has it"},
-        {"{\"type\":\"ntk\",\"factor\":2}", "yarn, longrope are)"}};
+        {"{\"type\":\"default\",\"long_factor\":[1,2]}", "only RoPE type \"longrope\" has it"},
+        {"{\"type\":\"ntk\",\"factor\":2}",
+         "\"ntk\" is not supported for the phi3 family (default, longrope are)"},
+        /* transformers would read it as longrope, llama.cpp with another attention factor */
+        {"{\"type\":\"yarn\",\"factor\":2," LISTS "}", "\"yarn\" is not supported"}};
     struct model_fixture *const f = with(state, &bc_arch_phi3, "model.", NULL);
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         char config[1024];
