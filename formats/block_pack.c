@@ -4,11 +4,13 @@
 #include "formats/block_pack.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/bytes.h"
 #include "formats/block_rows.h"
+#include "formats/fingerprint.h"
 
 static const struct bc_block_pack *const rows[] = {
     &bc_block_pack_tq1_0,
@@ -83,6 +85,17 @@ void bc_block_put_scale(const struct bc_block_pack *bp, float scale, uint64_t n_
         bc_put_u16(blocks + bp->scale_offset, bp->is_zero(blocks) ? 0 : bits);
 }
 
+float bc_block_rounded_scale(float scale)
+{
+    return bc_f16_to_f32(bc_f32_to_f16(scale));
+}
+
+bool bc_block_scale_fits(float scale)
+{
+    const float rounded = bc_block_rounded_scale(scale);
+    return isfinite(rounded) && rounded != 0.0f;
+}
+
 void bc_block_copy_scales(const struct bc_block_pack *bp, const uint8_t *from, uint64_t n_blocks,
                           uint8_t *to)
 {
@@ -109,6 +122,31 @@ enum bc_block_scales bc_block_common_scale(const struct bc_block_pack *bp, const
         *scale = bc_f16_to_f32(bits);
     }
     return found ? BC_BLOCKS_ONE_SCALE : BC_BLOCKS_ALL_ZERO;
+}
+
+enum bc_block_scales bc_block_slice_scales(const struct bc_block_pack *bp,
+                                           const struct bc_pack_shape *shape, const uint8_t *packed,
+                                           float *scales, uint64_t *other)
+{
+    const uint64_t n_blocks = shape->n / shape->slices / bp->block;
+    enum bc_block_scales result = BC_BLOCKS_ALL_ZERO;
+    *other = UINT64_MAX;
+    for (uint64_t i = 0; i < shape->slices; i++, packed += n_blocks * bp->block_size) {
+        uint64_t at;
+        const enum bc_block_scales one =
+            bc_block_common_scale(bp, packed, n_blocks, &scales[i], &at);
+        if (one == BC_BLOCKS_ALL_ZERO) scales[i] = BC_ZERO_SCALE;
+        if (one == BC_BLOCKS_MANY_SCALES && *other == UINT64_MAX) *other = i * n_blocks + at;
+        if (one > result) result = one;
+    }
+    return result;
+}
+
+void bc_pack_finish(const struct bc_format *format, const struct bc_pack_shape *shape,
+                    const float *scales, uint32_t n_scales, bool separate, uint8_t *packed)
+{
+    if (separate && bc_block_pack_of(format) != NULL) return;
+    format->put_scales(shape, scales, n_scales, packed);
 }
 
 void bc_block_put_scales(const struct bc_block_pack *bp, const struct bc_pack_shape *shape,

@@ -42,6 +42,11 @@ float bc_block_scale(const struct bc_block_pack *bp, const uint8_t *block);
  * holds: above 65504 it becomes infinite, at 2^-25 and below 0.) */
 void bc_block_put_scale(const struct bc_block_pack *bp, float scale, uint64_t n_blocks,
                         uint8_t *blocks);
+/* Does float16 hold the scale of a tensor with non-zero trits at all: is it neither infinite nor 0
+ * there? */
+bool bc_block_scale_fits(float scale);
+/* What float16 makes of a scale: a block pack without a scale tensor holds this one. */
+float bc_block_rounded_scale(float scale);
 /* Copies the scales of n_blocks blocks to others that hold the same trits: with them, packing the
  * trits of a foreign file again must give its bytes. */
 void bc_block_copy_scales(const struct bc_block_pack *bp, const uint8_t *from, uint64_t n_blocks,
@@ -57,6 +62,20 @@ enum bc_block_scales {
  * when none does). *other: index of the first block with another one (UINT64_MAX: none). */
 enum bc_block_scales bc_block_common_scale(const struct bc_block_pack *bp, const uint8_t *blocks,
                                            uint64_t n_blocks, float *scale, uint64_t *other);
+
+/* The same by slices of a whole tensor. scales: room for shape->slices values; a slice of zeros gets
+ * 1e-5, the canonical scale of zeros (fingerprint.md). ONE_SCALE: each slice has one, and what
+ * `scales` holds are those of the fingerprint; MANY_SCALES: some slice has several, *other is the
+ * tensor's first block (counted over all slices) that differs from those before it in its slice. */
+enum bc_block_scales bc_block_slice_scales(const struct bc_block_pack *bp,
+                                           const struct bc_pack_shape *shape, const uint8_t *packed,
+                                           float *scales, uint64_t *other);
+
+/* Finishes packed trits of any pack: where `separate` (the scales stand in a tensor of their own)
+ * block packs keep the block scales 1.0 that packing has given them, everything else gets the
+ * scales (n_scales: 1 or one per slice) by put_scales. */
+void bc_pack_finish(const struct bc_format *format, const struct bc_pack_shape *shape,
+                    const float *scales, uint32_t n_scales, bool separate, uint8_t *packed);
 
 /* Index of the first of n trits that the pack cannot hold (a zero, in Q1_0); UINT64_MAX: none. */
 uint64_t bc_block_first_misfit(const struct bc_block_pack *bp, const int8_t *trits, uint64_t n);

@@ -8,8 +8,6 @@
 #include "base/bytes.h"
 #include "base/mem.h"
 
-#define ALL_ZERO_SCALE 1e-5f
-
 /* Scales of the canonical form: one per slice from three dimensions on, else one. */
 static enum bitconv_status count_scales(uint32_t n_dims, const uint64_t *ne, uint32_t n_scales,
                                         uint64_t *out, struct bitconv_error *err)
@@ -65,7 +63,7 @@ enum bitconv_status bc_fingerprint_begin(struct bc_fingerprint *fp, uint32_t n_d
     update_header(fp->digest, n_dims, ne);
     update_u32(fp->digest, (uint32_t)n_canonical);
     for (uint64_t i = 0; i < n_canonical; i++) {
-        const float scale = all_zero ? ALL_ZERO_SCALE : scales[n_scales == 1 ? 0 : i];
+        const float scale = all_zero ? BC_ZERO_SCALE : scales[n_scales == 1 ? 0 : i];
         update_u32(fp->digest, bc_f32_bits(scale));
     }
     return BITCONV_OK;

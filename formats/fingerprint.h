@@ -6,6 +6,9 @@
 #include "base/digest.h"
 #include "base/error.h"
 
+/* The canonical scale of a tensor (or of a slice of a block pack) without a non-zero trit. */
+#define BC_ZERO_SCALE 1e-5f
+
 /* Streams one tensor: begin with its shape (ggml order) and scales, feed all trits in flat order in
  * pieces of any length, end. Canonical stream: formats/fingerprint.md. */
 struct bc_fingerprint {

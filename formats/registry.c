@@ -6,8 +6,8 @@
 
 /* Where two rows share a GGUF type, the default layout stands first. */
 static const struct bc_format *const rows[] = {
-    &bc_format_i2_s, &bc_format_i2_s_64, &bc_format_bitcos,
-    &bc_format_t5,   &bc_format_tl1,     &bc_format_tl2,
+    &bc_format_i2_s, &bc_format_i2_s_64, &bc_format_bitcos, &bc_format_t5,   &bc_format_tl1,
+    &bc_format_tl2,  &bc_format_tq1_0,   &bc_format_tq2_0,  &bc_format_q2_0, &bc_format_q1_0,
 };
 #define N_ROWS (sizeof rows / sizeof rows[0])
 

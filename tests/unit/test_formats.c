@@ -16,8 +16,8 @@
 
 #include "base/bytes.h"
 #include "base/file.h"
+#include "formats/block_pack.h"
 #include "formats/fingerprint.h"
-#include "formats/format.h"
 #include "quant/kernels.h"
 #include "support/rng.h"
 
@@ -144,6 +144,8 @@ static void test_pack_and_read_back(void **state)
     for (size_t row = 0; bc_format_at(row) != NULL; row++) {
         const struct bc_format *f = bc_format_at(row);
         char why[256];
+        if (bc_block_pack_of(f) != NULL)
+            continue; /* test_block_packs.c: their scales are float16 */
         for (size_t i = 0; i < 115; i++) {
             struct bc_pack_shape shape;
             if (i < 15)
