@@ -20,7 +20,8 @@ struct settings {
 
 static const struct option_row options[] = {
     {"outtype", 0, OPTION_STRING, OPTION(outtype), "T",
-     "type of the linear weights: f32 f16 bf16\nq8_0 i2_s tl1 tl2 bitcos t5"},
+     "type of the linear weights: f32 f16 bf16\nq8_0 i2_s tl1 tl2 bitcos t5 tq1_0 tq2_0\nq2_0 "
+     "q1_0"},
     {"outfile", 'o', OPTION_STRING, OPTION(outfile), "FILE", "output (default: DIR/NAME-T.gguf)"},
     {"force", 'f', OPTION_FLAG, OPTION(force), NULL, "replace an existing output"},
     {"dry-run", 'n', OPTION_FLAG, OPTION(dry_run), NULL,
@@ -31,7 +32,8 @@ static const struct option_row options[] = {
     {"dialect", 0, OPTION_STRING, OPTION(dialect), "D",
      "type ids: bitnet (default), bitnet-rebased"},
     {"quant", 0, OPTION_STRING, OPTION(quant), "MODE",
-     "auto: what the model's runtime computes;\nabsmean: force it; baked: keep magnitudes"},
+     "auto: what the model's runtime computes;\nabsmean: force it; baked: keep magnitudes;\nblock: "
+     "each block by its largest magnitude\n(tq1_0 tq2_0 q2_0 q1_0, any weights)"},
     {"on-misfit", 0, OPTION_STRING, OPTION(on_misfit), "T",
      "fail (default), or the float type of tensors\nthat do not fit the pack"},
     {"embd-type", 0, OPTION_STRING, OPTION(embd_type), "T",
@@ -42,6 +44,8 @@ static const struct option_row options[] = {
      "values in a block of I2_S: 128 (default),\n64 (ARM builds)"},
     {"kernel-config", 0, OPTION_STRING, OPTION(kernel_config), "FILE",
      "tiles of tl1 and tl2 by shape (INI; default:\nthe published ones, else the largest)"},
+    {"scale-tensor", 0, OPTION_FLAG, OPTION(scale_tensor), NULL,
+     "tq1_0 tq2_0 q2_0 q1_0: the exact scale in a\ntensor NAME.scale, 1.0 in the blocks"},
     {"scale-convention", 0, OPTION_STRING, OPTION(scale_convention), "C",
      "how weight_scale is meant: auto, multiply,\ndivide"},
     {"quantize", 0, OPTION_STRING, OPTION(quantize_regex), "REGEX",
@@ -137,7 +141,8 @@ static int run(struct ui *ui, const struct globals *globals, const void *setting
         return ui_usage(ui, "convert", "one checkpoint folder was expected, %zu given", n_args);
     if (s.options.outtype == NULL && !s.options.vocab_only)
         return ui_usage(ui, "convert",
-                        "--outtype is missing: f32, f16, bf16, q8_0, i2_s, tl1, tl2, bitcos or t5");
+                        "--outtype is missing: f32, f16, bf16, q8_0, i2_s, tl1, tl2, bitcos, t5, "
+                        "tq1_0, tq2_0, q2_0 or q1_0");
     if (s.allow_nonfinite != NULL && strcmp(s.allow_nonfinite, "zero") != 0)
         return ui_usage(ui, "convert", "--allow-nonfinite: '%s' is not zero", s.allow_nonfinite);
     s.options.allow_nonfinite_zero = s.allow_nonfinite != NULL;
@@ -162,6 +167,7 @@ const struct command command_convert = {
     .examples = "  bitconv convert bitnet-2b4t --outtype i2_s\n"
                 "  bitconv convert bitnet-2b4t --outtype i2_s -o out.gguf --verbose\n"
                 "  bitconv convert qwen3-embed --outtype f16 --dry-run\n"
+                "  bitconv convert llama-ternary --outtype tq2_0 --scale-tensor\n"
                 "  bitconv convert falcon-e --outtype i2_s --check\n"
                 "  bitconv convert bitnet-3b --outtype tl2 --kernel-config kernel_config.ini\n"
                 "  bitconv convert bitnet-3b --outtype i2_s --on-misfit f16 \\\n"

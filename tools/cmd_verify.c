@@ -41,7 +41,7 @@ static const struct option_row options[] = {
     {"pre", 0, OPTION_STRING, AT(pre), "NAME", "likewise: pre-tokenizer"},
     {"chat-template", 0, OPTION_STRING, AT(chat_template), "FILE", "likewise: chat template"},
     {"meta", 0, OPTION_LIST, AT(meta), "KEY=T:VALUE", "likewise: keys not to compare"},
-    {"quant", 0, OPTION_STRING, AT(quant), "HOW", "likewise: auto, absmean, baked"},
+    {"quant", 0, OPTION_STRING, AT(quant), "HOW", "likewise: auto, absmean, baked, block"},
     {"scale-convention", 0, OPTION_STRING, AT(scale_convention), "C",
      "likewise: auto, multiply, divide"},
     {"embd-type", 0, OPTION_STRING, AT(embd_type), "T", "likewise: type of token_embd"},

@@ -16,14 +16,14 @@ struct bitconv_convert_options {
     const char *outfile; /* NULL: DIR/NAME-T.gguf */
     const char *target;  /* "auto", "bitnet", "llama.cpp" */
     const char *dialect; /* "bitnet" or "bitnet-rebased" */
-    const char *arch_name;        /* general.architecture where readers differ */
-    const char *name;             /* general.name */
-    const char *pre;              /* tokenizer.ggml.pre */
-    const char *chat_template;    /* path of a template file */
-    const char *quant;            /* "auto", "absmean", "baked" */
-    const char *on_misfit;        /* "fail", or a float type for tensors that do not fit the pack */
-    const char *embd_type;        /* type of token_embd */
-    const char *output_type;      /* type of output */
+    const char *arch_name;     /* general.architecture where readers differ */
+    const char *name;          /* general.name */
+    const char *pre;           /* tokenizer.ggml.pre */
+    const char *chat_template; /* path of a template file */
+    const char *quant;         /* "auto", "absmean", "baked", "block" (tq1_0, tq2_0, q2_0, q1_0) */
+    const char *on_misfit;     /* "fail", or a float type for tensors that do not fit the pack */
+    const char *embd_type;     /* type of token_embd */
+    const char *output_type;   /* type of output */
     const char *scale_convention; /* "auto", "multiply", "divide" */
     const char *i2s_layout;       /* "128" or "64" */
     const char *kernel_config;    /* path of a kernel configuration (INI) for tl1 and tl2 */
@@ -34,6 +34,9 @@ struct bitconv_convert_options {
     uint64_t split_max_size; /* bytes; 0: one file */
     bool trim_vocab;
     bool allow_nonfinite_zero;
+    /* tq1_0, tq2_0, q2_0, q1_0: block scales 1.0, and each tensor's exact scale in an F32 tensor
+     * NAME.scale beside NAME.weight (one value; of stacks of experts one per slice). */
+    bool scale_tensor;
     bool plain;         /* no bitconv.* metadata */
     bool force;         /* overwrite */
     bool dry_run;       /* plan only: nothing is written */
@@ -51,11 +54,14 @@ struct bitconv_converted_tensor {
     uint32_t n_dims;
     uint64_t ne[4];
     uint64_t parameters, size;
-    double zeros;           /* share of zero trits; -1: not ternary */
-    float scale;            /* the effective multiplier (slice 0) */
-    float stored_scale;     /* as in the checkpoint; 0 when computed */
-    double relative_error;  /* |W - trit*scale| / |W| (Frobenius), 0 when exact; -1: not ternary */
-    char fingerprint[33];   /* "" when not ternary */
+    double zeros;          /* share of zero trits; -1: not ternary */
+    float scale;           /* the effective multiplier (slice 0); 0 where blocks have several */
+    float stored_scale;    /* as in the checkpoint; 0 when computed */
+    double relative_error; /* |W - trit*scale| / |W| (Frobenius), 0 when exact; -1: not ternary */
+    /* What rounding the scale to float16 loses, |float16(scale) - scale| / scale, the largest of the
+     * slices: 0 when nothing, and wherever the scale is not rounded. */
+    double scale_error;
+    char fingerprint[33];   /* "" when not ternary, or when its blocks have several scales */
     bool reference_differs; /* a reference converter would write something else here */
     bool misfit;            /* stored as --on-misfit's type */
 };
@@ -68,7 +74,7 @@ struct bitconv_conversion {
     uint64_t peak_memory;   /* estimate of anonymous memory, bytes (without the tokenizer's JSON) */
     uint64_t tensor_memory; /* of which for the largest packed tensor; 0: all are streamed */
     uint32_t n_files;
-    char fingerprint[33]; /* of the model; "" when nothing is ternary */
+    char fingerprint[33]; /* of the model; "" when nothing is ternary or a tensor has none */
     void *internal;
 };
 

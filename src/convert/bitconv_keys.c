@@ -24,8 +24,8 @@ static void put_string(struct bc_buf *buf, const char *s)
 
 static void add_tensor(struct arrays *a, const struct bc_plan_tensor *t)
 {
-    char hex[33];
-    bc_hash128_hex(t->fingerprint, hex);
+    char hex[33] = "";
+    if (bc_plan_has_fingerprint(t)) bc_hash128_hex(t->fingerprint, hex);
     put_string(&a->name, t->weight->name);
     put_string(&a->pack, t->type.pack->name);
     put_string(&a->fingerprint, hex);
@@ -61,15 +61,17 @@ enum bitconv_status bc_plan_fingerprint(const struct bc_plan *plan, char out[33]
     struct bc_named_hash *named = bc_alloc_array(plan->n_tensors, sizeof *named);
     struct bc_hash128 hash;
     size_t n = 0;
+    bool complete = true;
     out[0] = '\0';
     if (named == NULL) return bc_fail_nomem(err, "fingerprint of the model");
     for (size_t i = 0; i < plan->n_tensors; i++) {
         const struct bc_plan_tensor *t = &plan->tensors[i];
         if (t->type.pack == NULL) continue;
+        complete = complete && bc_plan_has_fingerprint(t);
         named[n++] = (struct bc_named_hash){t->weight->name, t->fingerprint};
     }
     enum bitconv_status status = BITCONV_OK;
-    if (n > 0) {
+    if (n > 0 && complete) {
         status = bc_fingerprint_model(named, n, &hash, err);
         if (status == BITCONV_OK) bc_hash128_hex(hash, out);
     }
@@ -97,10 +99,10 @@ enum bitconv_status bc_bitconv_keys(const struct bc_plan *plan, const char *sour
     bitconv_gguf_set_string(w, "bitconv.version", bitconv_version());
     set_source(w, source);
     BC_TRY(bc_plan_fingerprint(plan, fingerprint, err));
-    if (fingerprint[0] == '\0') return BITCONV_OK;
-    bitconv_gguf_set_string(w, "bitconv.fingerprint", fingerprint);
     for (size_t i = 0; i < plan->n_tensors; i++)
         if (plan->tensors[i].type.pack != NULL) add_tensor(&a, &plan->tensors[i]);
+    if (a.n == 0) return BITCONV_OK;
+    if (fingerprint[0] != '\0') bitconv_gguf_set_string(w, "bitconv.fingerprint", fingerprint);
     const enum bitconv_status status = set_arrays(&a, w, err);
     bc_buf_release(&a.name);
     bc_buf_release(&a.pack);

@@ -78,7 +78,7 @@ static enum bitconv_status examine(struct run *r, const char *name,
     BC_TRY(bc_plan_settle(&r->setup, &r->plan, r->sink, err));
     if (r->setup.options->plain) return BITCONV_OK;
     BC_TRY(bc_bitconv_keys(&r->plan, r->ckpt->base_name, *out, err));
-    r->has_keys = bitconv_gguf_writer_has(*out, "bitconv.fingerprint");
+    r->has_keys = bitconv_gguf_writer_has(*out, "bitconv.tensor.name");
     return BITCONV_OK;
 }
 
@@ -165,7 +165,7 @@ static void warn_tensor(const struct run *r, const struct bc_plan_tensor *t)
     if (t->n_flushed > 0)
         bc_say(r->sink, BITCONV_NOTE, "%s: %" PRIu64 " values are too small for F16 and became 0",
                name, t->n_flushed);
-    if (!t->ternary || t->n < 2) return;
+    if (!bc_plan_has_trits(t) || t->n < 2) return;
     for (int i = 0; i < 3; i++) {
         if (t->counts[i] != t->n) continue;
         if (i == 1)
@@ -218,16 +218,20 @@ static void describe_tensor(struct bc_arena *arena, const struct bc_plan_tensor 
         w->n_sources > 0 ? bc_arena_strdup(arena, w->sources[0].tensor->name) : "(generated)";
     out->type = t->type.type_name;
     out->pack = t->type.pack != NULL ? t->type.pack->name : NULL;
-    out->how = t->ternary ? bc_how_name(d->how) : NULL;
+    out->how = bc_plan_has_trits(t) ? bc_how_name(t->by_block ? BC_HOW_BLOCKS : d->how) : NULL;
     out->n_dims = w->n_dims;
     memcpy(out->ne, w->ne, sizeof out->ne);
     out->parameters = t->n;
     out->size = t->size;
     out->zeros = bc_plan_zeros(t);
-    out->scale = t->ternary ? d->scales[0] : 0.0f;
+    if (t->ternary)
+        out->scale = d->scales[0];
+    else if (t->n_block_scales > 0)
+        out->scale = t->block_scales[0];
+    if (t->counts[0] + t->counts[2] > 0) out->scale_error = t->scale_error;
     out->stored_scale = d->stored != NULL ? d->stored[0] : 0.0f;
     out->relative_error = bc_plan_relative_error(t);
-    if (t->type.pack != NULL) bc_hash128_hex(t->fingerprint, out->fingerprint);
+    if (bc_plan_has_fingerprint(t)) bc_hash128_hex(t->fingerprint, out->fingerprint);
     out->reference_differs = t->reference_differs;
     out->misfit = t->misfit;
 }

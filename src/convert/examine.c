@@ -8,7 +8,8 @@
 #include "base/bytes.h"
 #include "base/file.h"
 #include "base/mem.h"
-#include "convert/plan.h"
+#include "convert/plan_blocks.h"
+#include "formats/block_pack.h"
 #include "io/gguf_types.h"
 
 enum { CHUNK = 1024, COUNTED_PIECE = 32768, WHY_SIZE = 256, N_WARNINGS_SHOWN = 3 };
@@ -33,7 +34,8 @@ struct examiner {
 /* Magnitudes from here on become infinite in the type. */
 static float limit_of(const struct bc_outtype *type)
 {
-    if (type->type_id == BC_TYPE_F16) return f16_limit;
+    /* A pack quantized by block has float16 scales. */
+    if (type->type_id == BC_TYPE_F16 || type->pack != NULL) return f16_limit;
     if (type->type_id == BC_TYPE_Q8_0) return Q8_0_CODES * f16_limit; /* a float16 block scale */
     return type->type_id == BC_TYPE_BF16 ? bc_f32_from_bits(BF16_LIMIT_BITS) : INFINITY;
 }
@@ -184,6 +186,33 @@ static enum bitconv_status size_payload(struct examiner *e, struct bc_plan_tenso
     return bc_plan_set_size(t, err);
 }
 
+static bool has_block_scales(const struct bc_plan_tensor *t)
+{
+    return t->type.pack != NULL && bc_block_pack_of(t->type.pack) != NULL;
+}
+
+/* What is refused as one tensor of trits may be one block by block. */
+static bool is_ternary_by_block(const struct examiner *e, const struct bc_plan_tensor *t)
+{
+    const struct bc_block_pack *bp = t->type.pack != NULL ? bc_block_pack_of(t->type.pack) : NULL;
+    return bp != NULL && bp->holds_zeros && !e->setup->options->scale_tensor &&
+           bc_weight_is_ternary_by_block(e->model, t->weight, &e->setup->weights, e->setup->kernels,
+                                         bp->block);
+}
+
+static enum bitconv_status examine_blocks(struct examiner *e, struct bc_plan_tensor *t,
+                                          const struct bitconv_sink *sink,
+                                          struct bitconv_error *err)
+{
+    const size_t n_refusals = e->refusals.n;
+    t->by_block = true;
+    t->ternary = false;
+    for (uint32_t s = 0; s < t->weight->n_sources; s++)
+        examine_source(e, t, t->weight->sources[s].tensor, sink);
+    if (e->refusals.n > n_refusals) return BITCONV_OK;
+    return bc_plan_block_scales(e->setup, e->model, e->pool, t, &e->refusals, err);
+}
+
 static enum bitconv_status examine_ternary(struct examiner *e, struct bc_plan_tensor *t,
                                            const struct bitconv_sink *sink,
                                            struct bitconv_error *err)
@@ -194,6 +223,8 @@ static enum bitconv_status examine_ternary(struct examiner *e, struct bc_plan_te
                           &t->decision, &inner);
     if (status == BITCONV_E_NOMEM || status == BITCONV_E_BUG)
         return bc_fail(err, status, "%s", inner.text);
+    if (status == BITCONV_E_UNSUPPORTED && is_ternary_by_block(e, t))
+        return examine_blocks(e, t, sink, err);
     if (status != BITCONV_OK) {
         bc_finding(&e->refusals, status, "%s", inner.text);
         return BITCONV_OK;
@@ -207,6 +238,8 @@ static enum bitconv_status examine_ternary(struct examiner *e, struct bc_plan_te
                        t->decision.n_scales, (double)t->decision.scales[0], pack->type_name);
         BC_TRY(bc_plan_misfit(e->setup, t, why, &e->refusals, err));
     }
+    if (has_block_scales(t))
+        BC_TRY(bc_plan_block_scales(e->setup, e->model, e->pool, t, &e->refusals, err));
     if (t->type.pack == NULL)
         check_scale_range(e, t);
     else if (t->type.pack->open_payload != NULL)
@@ -265,7 +298,9 @@ enum bitconv_status bc_plan_examine(const struct bc_setup *setup, const struct b
         struct bc_plan_tensor *t = &plan->tensors[i];
         if (bc_canceled(sink) || atomic_load(stop))
             return bc_fail(err, BITCONV_E_CANCELED, "canceled");
-        if (t->ternary)
+        if (t->by_block)
+            BC_TRY(examine_blocks(&e, t, &folding, err));
+        else if (t->ternary)
             BC_TRY(examine_ternary(&e, t, &folding, err));
         else
             for (uint32_t s = 0; s < t->weight->n_sources; s++)
@@ -273,5 +308,6 @@ enum bitconv_status bc_plan_examine(const struct bc_setup *setup, const struct b
         finish_tensor(&e, t->weight, sink);
     }
     fold_end(&fold);
-    return bc_findings_result(&e.refusals, "reasons against the conversion", err);
+    BC_TRY(bc_findings_result(&e.refusals, "reasons against the conversion", err));
+    return bc_plan_add_scale_tensors(setup, plan, err);
 }

@@ -5,6 +5,8 @@
 #include <string.h>
 
 #include "base/bytes.h"
+#include "formats/block_pack.h"
+#include "formats/dequant.h"
 #include "formats/q8_0.h"
 #include "io/gguf_types.h"
 
@@ -19,6 +21,56 @@ struct filler {
 
 /* ---- packs ---- */
 
+/* The scale of each slice that the piece has a part of; a slice is whole blocks. */
+static void put_block_scales(const struct filler *f)
+{
+    const struct bc_piece *p = f->p;
+    const struct bc_plan_tensor *t = p->tensor;
+    const struct bc_format *pack = t->type.pack;
+    const uint64_t slice_values = t->n / t->n_block_scales;
+    uint8_t *packed = p->slot;
+    uint64_t n;
+    for (size_t done = 0; done < p->n; done += (size_t)n) {
+        const uint64_t slice = (p->first + done) / slice_values;
+        n = (slice + 1) * slice_values - (p->first + done);
+        if (p->n - done < n) n = p->n - done;
+        const struct bc_pack_shape part = {.cols = n, .rows = 1, .slices = 1, .n = n};
+        bc_pack_finish(pack, &part, &t->block_scales[slice], 1, f->setup->options->scale_tensor,
+                       packed);
+        packed += pack->size(&part);
+    }
+}
+
+/* Each block by its own largest magnitude. The trits come out of the blocks: they are counted, and
+ * have a fingerprint where all blocks have one scale. */
+static enum bitconv_status fill_blocks(const struct filler *f)
+{
+    struct bc_piece *p = f->p;
+    const struct bc_plan_tensor *t = p->tensor;
+    const struct bc_block_pack *bp = bc_block_pack_of(t->type.pack);
+    const struct bc_dequant *decoder = bc_dequant_find(t->type.type_name);
+    const struct bc_pack_shape shape = {.cols = p->n, .rows = 1, .slices = 1, .n = p->n};
+    int8_t *trits = (int8_t *)(p->slot + 2 * BC_PIECE_VALUES);
+    uint8_t *packed = p->slot;
+    size_t n;
+    for (size_t done = 0; done < p->n; done += n) {
+        float values[BC_LOSS_VALUES], kept[BC_LOSS_VALUES]; /* whole blocks of every pack */
+        n = p->n - done < BC_LOSS_VALUES ? p->n - done : BC_LOSS_VALUES;
+        BC_TRY(bc_weight_f32_at(f->model, t->weight, &f->setup->weights, f->k, p->first + done, n,
+                                values, &p->err));
+        bp->from_floats(f->k, values, n / bp->block, packed);
+        decoder->rows(packed, n / bp->block, kept);
+        bc_trit_loss_add(&p->loss, values, kept, n);
+        packed += n / bp->block * bp->block_size;
+    }
+    (void)t->type.pack->unpack(f->k, &shape, p->slot, 0, p->n, trits);
+    f->k->count_trits(trits, p->n, p->counts);
+    p->trits = trits;
+    p->data = p->slot;
+    p->size = (size_t)(packed - p->slot);
+    return BITCONV_OK;
+}
+
 /* A pack that can start and stop at its granule is its granules one after the other, with what
  * belongs to the whole tensor behind them. So a piece is packed as if it were a tensor of its own,
  * and only the last one keeps what is behind. Of other packs a piece has the trits only. */
@@ -27,6 +79,7 @@ static enum bitconv_status fill_packed(const struct filler *f)
     struct bc_piece *p = f->p;
     const struct bc_plan_tensor *t = p->tensor;
     const struct bc_format *pack = t->type.pack;
+    if (t->by_block) return fill_blocks(f);
     const struct bc_pack_shape shape = {.cols = p->n, .rows = 1, .slices = 1, .n = p->n};
     int8_t *trits = (int8_t *)(p->slot + 2 * BC_PIECE_VALUES);
     BC_TRY(bc_weight_trits_at(f->model, t->weight, &t->decision, &f->setup->weights, f->k, p->first,
@@ -35,7 +88,10 @@ static enum bitconv_status fill_packed(const struct filler *f)
     p->trits = trits;
     if (bc_plan_is_whole(t)) return BITCONV_OK;
     pack->pack(f->k, &shape, trits, 0, p->n, p->slot);
-    pack->put_scales(&shape, t->decision.scales, 1, p->slot);
+    if (t->block_scales == NULL)
+        pack->put_scales(&shape, t->decision.scales, 1, p->slot);
+    else
+        put_block_scales(f);
     p->data = p->slot;
     p->size = (size_t)(p->ends ? pack->size(&shape) : pack->trit_bytes(&shape));
     return BITCONV_OK;

@@ -8,6 +8,7 @@
 
 #include "base/bytes.h"
 #include "base/mem.h"
+#include "convert/plan_blocks.h"
 #include "convert/plan_types.h"
 #include "formats/q8_0.h"
 #include "io/gguf_types.h"
@@ -17,16 +18,26 @@ enum {
     X86_BLOCK = 128 /* row lengths that bitnet.cpp's x86 kernels compute right (readers.md) */
 };
 
+bool bc_plan_has_trits(const struct bc_plan_tensor *t)
+{
+    return t->ternary || t->by_block;
+}
+
+bool bc_plan_has_fingerprint(const struct bc_plan_tensor *t)
+{
+    return t->type.pack != NULL && (t->block_scales == NULL || t->n_block_scales != 0);
+}
+
 double bc_plan_zeros(const struct bc_plan_tensor *t)
 {
     const uint64_t n = t->counts[0] + t->counts[1] + t->counts[2];
-    if (!t->ternary || n == 0) return -1.0;
+    if (!bc_plan_has_trits(t) || n == 0) return -1.0;
     return (double)t->counts[1] / (double)n;
 }
 
 double bc_plan_relative_error(const struct bc_plan_tensor *t)
 {
-    if (!t->ternary) return -1.0;
+    if (!bc_plan_has_trits(t)) return -1.0;
     if (t->loss.lost == 0.0) return 0.0;
     return t->loss.total > 0.0 ? sqrt(t->loss.lost / t->loss.total) : 1.0;
 }
@@ -41,9 +52,12 @@ uint64_t bc_plan_size(const struct bc_plan *plan)
 
 void bc_plan_release(struct bc_plan *plan)
 {
-    for (size_t i = 0; i < plan->n_tensors; i++)
+    for (size_t i = 0; i < plan->n_tensors; i++) {
         bc_ternary_release(&plan->tensors[i].decision);
+        bc_free(plan->tensors[i].block_scales);
+    }
     bc_free(plan->tensors);
+    bc_arena_release(&plan->arena);
     *plan = (struct bc_plan){.tensors = NULL};
 }
 
@@ -107,6 +121,7 @@ enum bitconv_status bc_plan_misfit(const struct bc_setup *setup, struct bc_plan_
         return BITCONV_OK;
     }
     t->misfit = true;
+    t->by_block = false;
     t->type = setup->misfit;
     if (!fits(setup, t, as_well, sizeof as_well)) {
         bc_finding(findings, BITCONV_E_UNSUPPORTED, "%s: misfit: %s; and --on-misfit %s: %s",
@@ -125,6 +140,11 @@ static enum bitconv_status plan_tensor(const struct bc_setup *setup, const struc
     *t = (struct bc_plan_tensor){.weight = w, .n = bc_weight_count(w)};
     t->shape = shape_of(w, t->n);
     bc_plan_type(setup, model, w, &t->type, &t->ternary);
+    /* Weights that come with a scale are trits whatever is asked for. */
+    if (setup->weights.mode == BC_QUANT_BLOCK && t->ternary && w->sources[0].scale == NULL) {
+        t->by_block = t->type.pack != NULL;
+        t->ternary = false;
+    }
     if (!fits(setup, t, why, sizeof why)) return bc_plan_misfit(setup, t, why, findings, err);
     return bc_plan_set_size(t, err);
 }
@@ -240,5 +260,6 @@ enum bitconv_status bc_plan_settle(const struct bc_setup *setup, const struct bc
     report_misfits(setup, plan, sink);
     warn_lost_tiles(setup, plan, sink);
     warn_row_lengths(plan, sink);
+    bc_plan_warn_rounding(plan, sink);
     return check_asked_type(setup, plan, err);
 }

@@ -6,6 +6,7 @@
 #include <stdatomic.h>
 
 #include "base/digest.h"
+#include "base/mem.h"
 #include "convert/setup.h"
 #include "model/findings.h"
 
@@ -15,6 +16,15 @@ struct bc_plan_tensor {
     struct bc_outtype type;
     bool ternary; /* values are trit * scale, from `decision`; else the stored values */
     struct bc_ternary decision; /* empty unless ternary; owned */
+    /* Block packs: each block gets its own largest magnitude as its scale; `ternary` is false, the
+     * stored values count. */
+    bool by_block;
+    /* Block packs, from the statistics pass: the scales as the file gives them, one per slice (1e-5
+     * where its trits are all zero), rounded to float16 unless --scale-tensor holds them; owned.
+     * n_block_scales is 0 where the blocks of a slice have several: no fingerprint then. */
+    float *block_scales;
+    uint32_t n_block_scales;
+    double scale_error;         /* the largest relative error of that rounding */
     struct bc_pack_shape shape; /* tile included, in tiled packs */
     uint64_t n;                 /* values */
     /* Bytes in the file, without padding; of payload packs a lower bound until the statistics pass
@@ -35,6 +45,7 @@ struct bc_plan {
     struct bc_plan_tensor *tensors; /* in file order; owned */
     size_t n_tensors;
     uint64_t source_bytes; /* of all source tensors read */
+    struct bc_arena arena; /* tensors that only the output has: names and weights */
 };
 
 /* Chooses the type of every tensor by target, family, outtype and role (quantize.md section 4),
@@ -75,6 +86,10 @@ bool bc_plan_is_whole(const struct bc_plan_tensor *t);
 
 /* Bytes of all tensors, without padding. */
 uint64_t bc_plan_size(const struct bc_plan *plan);
+/* Does the tensor hold trits, or trits times a scale? */
+bool bc_plan_has_trits(const struct bc_plan_tensor *t);
+/* Does a packed tensor have a ternary fingerprint? */
+bool bc_plan_has_fingerprint(const struct bc_plan_tensor *t);
 /* Share of zero trits, or -1 when the tensor is not ternary. */
 double bc_plan_zeros(const struct bc_plan_tensor *t);
 /* |W - trit * scale| / |W| (Frobenius norms): 0 when exact, -1 when the tensor is not ternary. */

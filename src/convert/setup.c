@@ -6,6 +6,7 @@
 
 #include "base/mem.h"
 #include "base/utf8.h"
+#include "formats/block_pack.h"
 #include "io/gguf_types.h"
 
 /* general.file_type of the float files, as llama.cpp numbers them (enum llama_ftype). */
@@ -27,8 +28,11 @@ static const struct choice targets[] = {{"auto", BC_TARGET_AUTO},
                                         {"bitnet", BC_TARGET_BITNET},
                                         {"llama.cpp", BC_TARGET_LLAMA_CPP},
                                         {NULL, 0}};
-static const struct choice quant_modes[] = {
-    {"auto", BC_QUANT_AUTO}, {"absmean", BC_QUANT_ABSMEAN}, {"baked", BC_QUANT_BAKED}, {NULL, 0}};
+static const struct choice quant_modes[] = {{"auto", BC_QUANT_AUTO},
+                                            {"absmean", BC_QUANT_ABSMEAN},
+                                            {"baked", BC_QUANT_BAKED},
+                                            {"block", BC_QUANT_BLOCK},
+                                            {NULL, 0}};
 static const struct choice conventions[] = {{"auto", BC_SCALE_AUTO},
                                             {"multiply", BC_SCALE_MULTIPLY},
                                             {"divide", BC_SCALE_DIVIDE},
@@ -147,6 +151,24 @@ static enum bitconv_status load_tilings(struct bc_setup *setup, struct bitconv_e
     return bc_tilings_load(path, &setup->tilings, err);
 }
 
+/* Options of packs with a scale per block. */
+static enum bitconv_status check_block_options(const struct bc_setup *setup, int mode,
+                                               struct bitconv_error *err)
+{
+    const bool blocks = setup->out.pack != NULL && bc_block_pack_of(setup->out.pack) != NULL;
+    const bool by_block = mode == BC_QUANT_BLOCK;
+    if (!blocks && (by_block || setup->options->scale_tensor))
+        return bc_fail(err, BITCONV_E_ARG,
+                       "--%s: applies to packs with a scale per block (tq1_0, tq2_0, q2_0, q1_0), "
+                       "not to %s",
+                       by_block ? "quant block" : "scale-tensor", setup->out.name);
+    if (by_block && setup->options->scale_tensor)
+        return bc_fail(err, BITCONV_E_ARG,
+                       "--scale-tensor: holds one scale per tensor, --quant block gives each block "
+                       "its own: choose one of the two");
+    return BITCONV_OK;
+}
+
 static enum bitconv_status find_kernels(const char *cpu, const struct bc_kernels **out,
                                         struct bitconv_error *err)
 {
@@ -190,11 +212,14 @@ enum bitconv_status bc_setup_make(const char *dir, const struct bitconv_convert_
     BC_TRY(find_kernels(o->cpu, &out->kernels, err));
     apply_dialect(&out->out, dialect);
     BC_TRY(load_tilings(out, err));
+    BC_TRY(check_block_options(out, mode, err));
     out->weights.mode = (enum bc_quant_mode)mode;
     out->weights.zero_nonfinite = o->allow_nonfinite_zero;
     out->model.target = (enum bc_target)target;
     out->model.ternary_outtype = out->out.pack != NULL;
-    out->model.llama_cpp_only_type = out->out.type_id == BC_TYPE_Q8_0;
+    out->model.llama_cpp_only_type =
+        out->out.type_id == BC_TYPE_Q8_0 ||
+        (out->out.pack != NULL && bc_block_pack_of(out->out.pack) != NULL);
     out->model.arch_name = o->arch_name;
     out->model.scale_convention = (enum bc_scale_convention)convention;
     out->model.quantize_regex = o->quantize_regex;

@@ -78,8 +78,11 @@ static void drop_sources(const struct bc_model *model, const struct bc_weight *w
 static enum bitconv_status begin_fingerprint(struct writer *w, const struct bc_plan_tensor *t,
                                              bool all_zero)
 {
+    const bool blocks = t->block_scales != NULL;
     return bc_fingerprint_begin(&w->fingerprint, t->weight->n_dims, t->weight->ne,
-                                t->decision.scales, t->decision.n_scales, all_zero, &w->err);
+                                blocks ? t->block_scales : t->decision.scales,
+                                blocks ? t->n_block_scales : t->decision.n_scales, all_zero,
+                                &w->err);
 }
 
 /* The canonical scale of an all-zero tensor stands in front of its trits, but that all of them are
@@ -102,7 +105,7 @@ static enum bitconv_status begin_tensor(struct stream *s, const struct bc_piece 
     memset(t->counts, 0, sizeof t->counts);
     t->loss = (struct bc_trit_loss){.lost = 0.0};
     t->n_flushed = 0;
-    if (t->type.pack != NULL) BC_TRY(begin_fingerprint(&s->writer, t, false));
+    if (bc_plan_has_fingerprint(t)) BC_TRY(begin_fingerprint(&s->writer, t, false));
     if (job->files == NULL) return BITCONV_OK;
     const struct bc_place *place = &job->places[t - job->plan->tensors];
     return bc_pad_to(job->files[place->file], place->offset, &s->writer.err);
@@ -112,7 +115,7 @@ static enum bitconv_status end_tensor(struct stream *s, const struct bc_piece *p
 {
     struct bc_plan_tensor *t = p->tensor;
     struct writer *w = &s->writer;
-    if (t->type.pack != NULL) {
+    if (bc_plan_has_fingerprint(t)) {
         if (t->counts[0] + t->counts[2] == 0) BC_TRY(fingerprint_zeros(w, t));
         t->fingerprint = bc_fingerprint_end(&w->fingerprint);
     }
@@ -156,7 +159,7 @@ static enum bitconv_status write_piece(struct stream *s, const struct bc_piece *
     t->loss.total += p->loss.total;
     t->loss.n_minus_zero += p->loss.n_minus_zero;
     t->n_flushed += p->n_flushed;
-    if (p->trits != NULL) bc_fingerprint_trits(&w->fingerprint, p->trits, p->n);
+    if (bc_plan_has_fingerprint(t)) bc_fingerprint_trits(&w->fingerprint, p->trits, p->n);
     BC_TRY(bc_plan_is_whole(t) ? write_whole(s, p) : put_bytes(s, t, p->data, p->size));
     return p->ends ? end_tensor(s, p) : BITCONV_OK;
 }

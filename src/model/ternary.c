@@ -48,6 +48,8 @@ const char *bc_how_name(enum bc_how how)
         return "all zero";
     case BC_HOW_FORCED:
         return "forced absmean";
+    case BC_HOW_BLOCKS:
+        return "by block";
     case BC_HOW_FLOAT:
     default:
         return "float";
@@ -173,6 +175,19 @@ static bool runs_are_ternary(const struct decide *d, const struct bc_values *v, 
     return true;
 }
 
+bool bc_weight_is_ternary_by_block(const struct bc_model *model, const struct bc_weight *w,
+                                   const struct bc_weight_options *options,
+                                   const struct bc_kernels *k, uint64_t block)
+{
+    const struct decide d = {.model = model, .w = w, .options = options, .k = k};
+    if (model->training != BC_TRAINING_NONE || options->mode != BC_QUANT_AUTO) return false;
+    for (uint32_t i = 0; i < w->n_sources; i++) {
+        const struct bc_values v = bc_tensor_values(w->sources[i].tensor);
+        if (w->sources[i].scale != NULL || !runs_are_ternary(&d, &v, block)) return false;
+    }
+    return w->n_sources > 0;
+}
+
 /* ---- refusals ---- */
 
 static enum bitconv_status refuse_nonfinite(const struct decide *d, const struct bitconv_tensor *t,
@@ -216,7 +231,8 @@ static enum bitconv_status refuse_plain(const struct decide *d, const struct bit
         return bc_fail(
             err, BITCONV_E_UNSUPPORTED,
             "%s: %s: ternary with one scale per %s (%s%" PRIu64 " distinct magnitudes): "
-            "only a pack with block scales holds that, this one has one scale per tensor",
+            "only a pack whose blocks lie within those and have scales of their own holds that "
+            "(tq1_0 and tq2_0: blocks of 256 values, q2_0: of 64)",
             t->file, t->name, unit, more, shown);
     return bc_fail(err, BITCONV_E_UNSUPPORTED,
                    "%s: %s: not ternary (%s%" PRIu64 " distinct magnitudes) and nothing declares "

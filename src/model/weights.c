@@ -11,7 +11,8 @@
 
 #include "base/bytes.h"
 
-enum { CHUNK = 1024 }; /* values widened at once: fits the first-level cache, lives on the stack */
+/* Values widened at once: fits the first-level cache, lives on the stack. */
+enum { CHUNK = BC_LOSS_VALUES };
 
 /* Part of a source that is contiguous in the output. */
 struct span {
@@ -191,7 +192,7 @@ static double fold(const float lanes[8])
 /* Adds the squares of up to CHUNK weights and of their differences from what the trits stand for.
  * Value i goes to lane i % 8: an order of summation that vectors can follow, and the same on every
  * machine. A lane holds at most CHUNK / 8 squares, for which float32 is good enough. */
-static void add_loss(const float *values, const float *kept, size_t n, struct bc_trit_loss *loss)
+void bc_trit_loss_add(struct bc_trit_loss *loss, const float *values, const float *kept, size_t n)
 {
     float lost[8] = {0}, total[8] = {0};
     size_t i = 0;
@@ -243,7 +244,7 @@ static enum bitconv_status span_trits(const struct bc_weight *w, const struct bc
         if (loss->wants_minus_zeros) loss->n_minus_zero += count_minus_zeros(values, dst + done, n);
         if (!absmean) continue; /* the magnitude is the scale */
         k->trits_to_f32(dst + done, n, scale, kept);
-        add_loss(values, kept, n, loss);
+        bc_trit_loss_add(loss, values, kept, n);
     }
     return BITCONV_OK;
 }

@@ -14,12 +14,15 @@ enum bc_how {
     BC_HOW_OFFLINE,   /* uint8 or unpacked trits with weight_scale */
     BC_HOW_MAGNITUDE, /* one non-zero magnitude: sign, scale = it */
     BC_HOW_ZERO,      /* all zero: scale 1e-5 */
-    BC_HOW_FORCED     /* --quant absmean on weights that nothing declares ternary */
+    BC_HOW_FORCED,    /* --quant absmean on weights that nothing declares ternary */
+    BC_HOW_BLOCKS     /* each block by its own largest magnitude: a pack with block scales */
 };
-/* "absmean", "offline", "magnitude", "all zero", "forced absmean"; "float" for BC_HOW_FLOAT. */
+/* "absmean", "offline", "magnitude", "all zero", "forced absmean", "by block"; "float" for
+ * BC_HOW_FLOAT. */
 const char *bc_how_name(enum bc_how how);
 
-enum bc_quant_mode { BC_QUANT_AUTO, BC_QUANT_ABSMEAN, BC_QUANT_BAKED };
+/* BLOCK: no tensor is decided as a whole; block packs quantize the stored values themselves. */
+enum bc_quant_mode { BC_QUANT_AUTO, BC_QUANT_ABSMEAN, BC_QUANT_BAKED, BC_QUANT_BLOCK };
 
 struct bc_weight_options {
     enum bc_quant_mode mode;
@@ -49,6 +52,14 @@ enum bitconv_status bc_ternary_decide(const struct bc_model *model, const struct
                                       struct bitconv_error *err);
 void bc_ternary_release(struct bc_ternary *t);
 
+/* Whether a weight that bc_ternary_decide refuses as not ternary is so block by block: nothing says
+ * that its values are made ternary on load, no scale stands beside it, and every run of `block`
+ * values of a row has one non-zero magnitude at most (quantize.md, "plain, several magnitudes"). A
+ * pack with block scales holds it as it is. `block` divides the rows. */
+bool bc_weight_is_ternary_by_block(const struct bc_model *model, const struct bc_weight *w,
+                                   const struct bc_weight_options *options,
+                                   const struct bc_kernels *k, uint64_t block);
+
 /* What a run of values loses by becoming trits; sums over any number of calls of bc_weight_trits_at
  * (zero-initialise). Both sums stay 0 where trits are exact (offline, magnitude, all zero). */
 struct bc_trit_loss {
@@ -58,6 +69,11 @@ struct bc_trit_loss {
     uint64_t n_minus_zero;  /* zero trits of stored weights with the sign bit set: a product in the
                               reference's arithmetic would be -0 */
 };
+
+/* Adds to the sums what n weights lose that are stored as `kept`. The order of summation is fixed;
+ * n is at most BC_LOSS_VALUES. */
+#define BC_LOSS_VALUES 1024
+void bc_trit_loss_add(struct bc_trit_loss *loss, const float *values, const float *kept, size_t n);
 
 /* Values [first, first + n) of the flat row-major order of the output tensor (rows permuted, slices
  * one after the other). No allocation: any number of threads may read one weight at once.
