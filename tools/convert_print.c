@@ -8,7 +8,7 @@
 
 #include "base/json.h"
 
-enum { MAX_TYPES = 32, NAME_WIDTH = 32 };
+enum { MAX_TYPES = 32, NAME_WIDTH = 32, NAME_WIDTH_ROUNDED = 22 };
 
 /* Sums over the tensors of one type. */
 struct type_sum {
@@ -92,6 +92,13 @@ static void put_types(const struct ui *ui, struct bc_buf *out, const struct bitc
     if (n > 1) put_type_row(out, &total);
 }
 
+static bool has_rounded_scales(const struct bitconv_conversion *c)
+{
+    for (size_t i = 0; i < c->n_tensors; i++)
+        if (c->tensors[i].scale_error > 0.0) return true;
+    return false;
+}
+
 /* One line about the packed tensors together. */
 static void put_trits(struct bc_buf *out, const struct bitconv_conversion *c)
 {
@@ -115,7 +122,8 @@ static void put_trits(struct bc_buf *out, const struct bitconv_conversion *c)
         ui_cell(out, worst->name, 0, false);
         bc_buf_puts(out, " (--verbose shows all tensors)\n");
     } else {
-        bc_buf_puts(out, "all of them are exact\n");
+        bc_buf_puts(out, has_rounded_scales(c) ? "exact but for rounded scales\n"
+                                               : "all of them are exact\n");
     }
     if (c->fingerprint[0] != '\0')
         bc_buf_printf(out, "fingerprint of the model: %s\n", c->fingerprint);
@@ -178,6 +186,16 @@ static void put_how(struct bc_buf *out, const struct bitconv_converted_tensor *t
     ui_cell(out, cell, 17, false);
 }
 
+/* Zeros and scale; blocks of several scales have none to show. */
+static void put_scale(struct bc_buf *out, const struct bitconv_converted_tensor *t)
+{
+    bc_buf_printf(out, "%5.1f %% ", 100.0 * t->zeros);
+    if (t->scale != 0.0f)
+        bc_buf_printf(out, "%10.4g", (double)t->scale);
+    else
+        bc_buf_printf(out, "%10s", "several");
+}
+
 void convert_print_tensors(const struct ui *ui, const struct bitconv_conversion *c, bool all)
 {
     struct bc_buf out = {0};
@@ -185,20 +203,26 @@ void convert_print_tensors(const struct ui *ui, const struct bitconv_conversion 
     for (size_t i = 0; i < c->n_tensors; i++)
         n_rows += all || c->tensors[i].how != NULL;
     if (n_rows == 0) return;
-    put_heading(ui, &out,
-                "tensor                           how                zeros      scale rel. error");
+    const bool rounded = has_rounded_scales(c);
+    put_heading(
+        ui, &out,
+        rounded
+            ? "tensor                 how                zeros      scale rel. error rounding"
+            : "tensor                           how                zeros      scale rel. error");
     for (size_t i = 0; i < c->n_tensors; i++) {
         const struct bitconv_converted_tensor *t = &c->tensors[i];
         if (!all && t->how == NULL) continue;
-        ui_cell(&out, t->name, NAME_WIDTH, true);
+        ui_cell(&out, t->name, rounded ? NAME_WIDTH_ROUNDED : NAME_WIDTH, true);
         bc_buf_putc(&out, ' ');
         if (t->how == NULL) {
             bc_buf_printf(&out, "%s%s\n", t->type, t->misfit ? " (misfit)" : "");
             continue;
         }
         put_how(&out, t);
-        bc_buf_printf(&out, "%5.1f %% %10.4g %10.3g%s\n", 100.0 * t->zeros, (double)t->scale,
-                      t->relative_error, t->misfit ? " misfit" : "");
+        put_scale(&out, t);
+        bc_buf_printf(&out, " %10.3g", t->relative_error);
+        if (rounded) bc_buf_printf(&out, " %8.1e", t->scale_error);
+        bc_buf_puts(&out, t->misfit ? " misfit\n" : "\n");
     }
     bc_buf_putc(&out, '\n');
     ui_write(&out);
@@ -274,11 +298,12 @@ static void json_tensor(struct bc_jw *w, const struct bitconv_converted_tensor *
     bc_jw_key_string(w, "how", t->how);
     json_number(w, "zeros", ternary, t->zeros);
     bc_jw_key(w, "scale");
-    if (ternary)
+    if (ternary && t->scale != 0.0f)
         bc_jw_f32(w, t->scale);
     else
         bc_jw_null(w);
     json_number(w, "relative_error", ternary, t->relative_error);
+    json_number(w, "scale_error", ternary, t->scale_error);
     bc_jw_key(w, "shape");
     bc_jw_begin_array(w);
     for (uint32_t d = 0; d < t->n_dims; d++)

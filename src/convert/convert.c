@@ -82,6 +82,17 @@ static enum bitconv_status examine(struct run *r, const char *name,
     return BITCONV_OK;
 }
 
+/* llama.cpp multiplies by NAME.scale tensors where the graph of a family says so. */
+static void warn_scale_tensors(const struct run *r)
+{
+    if (!r->setup.options->scale_tensor || r->model->arch->traits.ternary_class) return;
+    bc_say(
+        r->sink, BITCONV_WARNING,
+        "--scale-tensor: llama.cpp's bitnet graph multiplies by the NAME.scale tensors; versions "
+        "whose %s graph does not know them refuse the file or compute with scales of 1",
+        r->model->arch_name);
+}
+
 /* Everything in front of the output; one that cannot be written is noticed before the long part. */
 static enum bitconv_status prepare(struct run *r, struct bitconv_error *err)
 {
@@ -92,6 +103,7 @@ static enum bitconv_status prepare(struct run *r, struct bitconv_error *err)
         bc_say(r->sink, BITCONV_WARNING,
                "a plain file does not tell its I2_S layout of 64: readers must be told "
                "(verify --i2s-layout 64)");
+    warn_scale_tensors(r);
     BC_TRY(bc_outputs_begin(&r->setup, r->ckpt, &r->outputs, err));
     BC_TRY(bc_outputs_path(&r->setup, name, &r->outputs.arena, &r->path, err));
     if (o->split_max_size == 0)

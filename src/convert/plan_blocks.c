@@ -331,7 +331,7 @@ void bc_plan_warn_rounding(const struct bc_plan *plan, const struct bitconv_sink
     }
     if (n == 0) return;
     bc_say(sink, BITCONV_WARNING,
-           "the scales of %zu of %zu packed tensors were rounded to float16, by up to %.3g of "
-           "their size (%s); --scale-tensor keeps them exact",
+           "the scales of %zu out of %zu packed tensors were rounded to float16: the largest "
+           "relative error is %.3g, in %s; --scale-tensor keeps them exact",
            n, n_blocks, worst->scale_error, worst->weight->name);
 }

@@ -128,8 +128,10 @@ static enum bitconv_status open_gguf(const struct bc_container *c, size_t index,
     const struct bitconv_gguf_tensor *t = bitconv_gguf_tensor_at(c->gguf, index);
     const struct bc_dequant *d = bc_dequant_find(t->type_name);
     out->n = t->n_elements;
-    if (d != NULL && d->block > 1) return open_blocks(t, d, out, why, why_size);
-    if (!bc_packed_open(t, stated, &out->packed, why, why_size)) return BITCONV_E_CORRUPT;
+    if (d != NULL && d->block > 1) BC_TRY(open_blocks(t, d, out, why, why_size));
+    if (!bc_packed_open_in(c->gguf, t, stated, &out->packed, why, why_size))
+        return BITCONV_E_CORRUPT;
+    if (out->blocks != NULL) return BITCONV_OK;
     if (out->packed.format != NULL) {
         out->n = out->packed.shape.n;
         return BITCONV_OK;
@@ -181,10 +183,10 @@ static void read_blocks(const struct bc_decoded *d, uint64_t first, size_t n, do
 void bc_decoded_read(const struct bc_kernels *k, const struct bc_decoded *d, uint64_t first,
                      size_t n, double *dst)
 {
-    if (d->packed.format != NULL)
-        read_trits(&d->packed, first, n, dst);
-    else if (d->blocks != NULL)
+    if (d->blocks != NULL)
         read_blocks(d, first, n, dst);
+    else if (d->packed.format != NULL)
+        read_trits(&d->packed, first, n, dst);
     else
         bc_read_doubles(k, &d->numbers, first, n, dst);
 }

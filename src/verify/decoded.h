@@ -9,8 +9,9 @@
 #include "verify/container.h"
 #include "verify/pack_scan.h"
 
-/* A tensor of an open container that can be decoded; borrows its bytes. Exactly one of `numbers`
- * (data not NULL, or n = 0), `blocks` and `packed.format` says how. */
+/* A tensor of an open container that can be decoded; borrows its bytes. One of `numbers` (data not
+ * NULL, or n = 0), `blocks` and `packed.format` says how; packs with a scale per block have both of
+ * the latter, and are decoded as blocks (scales in a tensor beside it are not applied). */
 struct bc_decoded {
     uint64_t n;                      /* values */
     struct bc_values numbers;        /* one plain number per value */

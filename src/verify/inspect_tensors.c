@@ -143,8 +143,8 @@ static enum bitconv_status measure(struct bc_inspector *in, size_t index,
     char why[WHY_BYTES] = "";
     if (c->gguf != NULL) {
         struct bc_packed packed;
-        if (!bc_packed_open(bitconv_gguf_tensor_at(c->gguf, index), &in->stated, &packed, why,
-                            sizeof why))
+        if (!bc_packed_open_in(c->gguf, bitconv_gguf_tensor_at(c->gguf, index), &in->stated,
+                               &packed, why, sizeof why))
             bc_inspect_warn(in, "%s: %s", t->name, why);
         if (packed.format != NULL) {
             t->pack = packed.format->name;

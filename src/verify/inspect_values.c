@@ -29,7 +29,7 @@ static enum bitconv_status read_values(struct bc_inspector *in, const struct bc_
     if (out->n != 0 && reals == NULL) return bc_fail_nomem(err, "decoded values");
     bc_decoded_read(in->kernels, d, 0, (size_t)out->n, reals);
     out->reals = reals;
-    if (d->packed.format != NULL) {
+    if (d->packed.format != NULL && d->blocks == NULL) {
         out->is_ternary = true;
         out->scale = d->packed.format->get_scale(&d->packed.shape, d->packed.data, 0);
     } else if (d->blocks == NULL && !bitconv_dtype_is_float(d->numbers.dtype)) {

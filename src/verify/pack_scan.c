@@ -14,8 +14,11 @@
 
 #include "base/bytes.h"
 #include "base/mem.h"
+#include "formats/block_pack.h"
 #include "formats/fingerprint.h"
 #include "quant/quantize.h"
+#include "verify/block_scan.h"
+#include "verify/scale_tensor.h"
 
 enum { PIECE_TRITS = 65536, BATCH_PIECES = 64, MAX_GRANULE = 4096 };
 
@@ -53,7 +56,8 @@ static struct bc_pack_shape run_shape(uint64_t n)
 
 static bool is_flat(const struct bc_format *f)
 {
-    return f->row_major && f->max_scales == 1 && f->granule != 0 && f->granule <= MAX_GRANULE;
+    const bool own_scales = f->max_scales == 1 || bc_block_pack_of(f) != NULL;
+    return f->row_major && own_scales && f->granule != 0 && f->granule <= MAX_GRANULE;
 }
 
 static enum mode mode_of(const struct bc_format *f)
@@ -156,6 +160,19 @@ bool bc_packed_open(const struct bitconv_gguf_tensor *tensor, const struct bc_st
     return true;
 }
 
+bool bc_packed_open_in(const struct bitconv_gguf *file, const struct bitconv_gguf_tensor *tensor,
+                       const struct bc_stated *stated, struct bc_packed *out, char *why,
+                       size_t why_size)
+{
+    if (!bc_packed_open(tensor, stated, out, why, why_size)) return false;
+    const struct bitconv_gguf_tensor *scale =
+        out->format != NULL ? bc_scale_tensor_of(file, tensor) : NULL;
+    if (scale == NULL) return true;
+    out->scales = scale->data;
+    out->n_scales = scale->n_elements;
+    return true;
+}
+
 uint64_t bc_packed_read(const struct bc_packed *p, uint64_t first, uint64_t n, int8_t *dst)
 {
     const struct bc_pack_shape *shape = &p->shape;
@@ -237,7 +254,10 @@ static void repack_piece(const struct scanner *s, uint64_t first, uint64_t n, co
     const struct bc_pack_shape shape = run_shape(n);
     const uint64_t bytes = f->trit_bytes(&shape);
     const uint64_t offset = offset_of(s->p, first);
+    const struct bc_block_pack *bp = bc_block_pack_of(f);
     f->pack(s->k, &shape, trits, 0, n, scratch);
+    /* The scales of blocks are judged by themselves. */
+    if (bp != NULL) bc_block_copy_scales(bp, s->p->data + offset, n / bp->block, scratch);
     if (memcmp(scratch, s->p->data + offset, bytes) == 0) return;
     const struct bc_pack_shape granule = run_shape(f->granule);
     const uint64_t step = f->trit_bytes(&granule);
@@ -353,15 +373,33 @@ static enum bitconv_status scan_batches(struct scanner *s, bool lenient, struct 
     return BITCONV_OK;
 }
 
+/* Several scales in a slice are good, but none of them is the tensor's. */
+static void scan_block_scales(const struct bc_packed *p, float *scales, struct bc_pack_scan *out)
+{
+    const struct bc_block_pack *bp = bc_block_pack_of(p->format);
+    bc_block_scan(p, scales, &out->blocks);
+    if (out->blocks.junk != BC_NO_INDEX)
+        out->junk = out->blocks.junk * bp->block_size + bp->scale_offset;
+    if (out->blocks.form != BC_SCALES_IN_MANY_BLOCKS)
+        check_scales(scales, (uint32_t)p->shape.slices, out);
+    else
+        out->scale = NAN;
+}
+
 static enum bitconv_status scan_with(struct scanner *s, bool lenient, struct bc_pool *pool,
                                      const struct bitconv_sink *sink, float *scales,
                                      uint32_t n_scales, struct bc_pack_scan *out,
                                      struct bitconv_error *err)
 {
     const struct bc_packed *p = s->p;
-    for (uint32_t i = 0; i < n_scales; i++)
-        scales[i] = p->format->get_scale(&p->shape, p->data, i);
-    check_scales(scales, n_scales, out);
+    if (bc_block_pack_of(p->format) != NULL) {
+        scan_block_scales(p, scales, out);
+    } else {
+        for (uint32_t i = 0; i < n_scales; i++)
+            scales[i] = p->format->get_scale(&p->shape, p->data, i);
+        check_scales(scales, n_scales, out);
+    }
+    const bool many = out->blocks.form == BC_SCALES_IN_MANY_BLOCKS;
     if (p->format->check_payload != NULL &&
         !p->format->check_payload(NULL, p->data, p->size, out->payload, sizeof out->payload) &&
         out->payload[0] == '\0')
@@ -375,8 +413,10 @@ static enum bitconv_status scan_with(struct scanner *s, bool lenient, struct bc_
         return status;
     }
     out->fingerprint = bc_fingerprint_end(&s->fingerprint);
+    out->has_fingerprint = out->has_fingerprint && !many;
     if (s->mode != MODE_FLAT) compare_whole(s, scales, n_scales, out);
-    if (s->mode != MODE_RUNS) check_tail(s, scales, n_scales, out);
+    if (s->mode != MODE_RUNS && out->blocks.form == BC_SCALES_OF_TENSOR)
+        check_tail(s, scales, n_scales, out);
     return BITCONV_OK;
 }
 

@@ -21,6 +21,10 @@ struct bc_packed {
     uint64_t ne[BITCONV_GGUF_MAX_DIMS];
     const uint8_t *data; /* format->size(&shape) bytes */
     uint64_t size;
+    /* Block packs with a tensor of scales beside them (scale_tensor.h): its n_scales float32 values,
+     * one or one per slice; else NULL. */
+    const uint8_t *scales;
+    uint64_t n_scales;
 };
 
 /* The pack of a tensor: what the file states for it (bitconv.tensor.pack) where that names a pack
@@ -31,6 +35,10 @@ struct bc_packed {
  * to `why`. */
 bool bc_packed_open(const struct bitconv_gguf_tensor *tensor, const struct bc_stated *stated,
                     struct bc_packed *out, char *why, size_t why_size);
+/* The same with the scales beside it, where `file` (the tensor's own) holds such a tensor. */
+bool bc_packed_open_in(const struct bitconv_gguf *file, const struct bitconv_gguf_tensor *tensor,
+                       const struct bc_stated *stated, struct bc_packed *out, char *why,
+                       size_t why_size);
 
 /* Trits [first, first + n) of the flat order; codes the pack does not define become
  * BC_TRIT_ILLEGAL. Returns how many of those there were. */
@@ -38,6 +46,24 @@ uint64_t bc_packed_read(const struct bc_packed *p, uint64_t first, uint64_t n, i
 /* Offset within the tensor of the byte that holds trit `index`, found by probing the reader: for
  * messages about illegal codes in flat packs. UINT64_MAX when it cannot be told. */
 uint64_t bc_packed_byte_of(const struct bc_packed *p, uint64_t index);
+
+/* Where a block pack keeps its scales. */
+enum bc_scale_form {
+    BC_SCALES_OF_TENSOR, /* no block pack: one scale of the tensor's own */
+    BC_SCALES_IN_BLOCKS,
+    BC_SCALES_IN_MANY_BLOCKS, /* and those of a slice differ */
+    BC_SCALES_BESIDE          /* in a tensor of their own */
+};
+
+struct bc_block_scan {
+    enum bc_scale_form form;
+    uint64_t other;  /* IN_MANY_BLOCKS: first block that differs from those before in its slice */
+    uint64_t bad;    /* first block with a negative, NaN or infinite scale; BC_NO_INDEX: none */
+    float bad_value; /* its scale */
+    uint64_t vanishing; /* blocks with a non-zero trit and the scale 0: they are read as zeros */
+    uint64_t first_vanishing; /* BC_NO_INDEX: none */
+    uint64_t junk;            /* first block of zeros whose scale is not 0; BC_NO_INDEX: none */
+};
 
 #define BC_PAYLOAD_WHY 200
 
@@ -53,9 +79,12 @@ struct bc_pack_scan {
     uint64_t junk; /* offset of the first byte around the scale that should be zero, BC_NO_INDEX */
     uint64_t
         bad_scale; /* slice of the first scale that is not finite and positive, BC_NO_INDEX: none */
-    float scale;   /* of slice 0 */
+    float scale;   /* of slice 0; NaN where the blocks of a slice have several */
     float bad_scale_value;
-    bool has_fingerprint; /* false when codes are illegal (unless lenient) */
+    struct bc_block_scan blocks; /* block packs */
+    bool
+        has_fingerprint; /* false when codes are illegal (unless lenient), or blocks of a slice have
+                             several scales */
     struct bc_hash128 fingerprint;
 };
 

@@ -115,7 +115,7 @@ static enum bitconv_status list_gguf(struct bc_verifier *v, struct bitconv_error
         const struct bitconv_gguf_tensor *t = bitconv_gguf_tensor_at(file, i);
         struct bc_tensor_proof *proof = &v->tensors[i];
         char why[WHY_BYTES] = "";
-        if (!bc_packed_open(t, &v->stated, &proof->packed, why, sizeof why)) {
+        if (!bc_packed_open_in(file, t, &v->stated, &proof->packed, why, sizeof why)) {
             proof->misfit = bc_arena_strdup(&v->data->arena, why);
             if (proof->misfit == NULL) return bc_fail_nomem(err, "the table of tensors");
         }
