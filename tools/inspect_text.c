@@ -296,8 +296,10 @@ static void show_ternary_stats(const struct inspect_view *view, struct bc_buf *o
         }
         first = false;
         view_name(out, t->name, STATS_NAME);
-        bc_buf_printf(out, " %9" PRIu64 " %9" PRIu64 " %9" PRIu64 " %5.1f%% %5.3f %.4g%s\n",
-                      s->minus, s->zero, s->plus, 100.0 * s->zeros, s->entropy, (double)s->scale,
+        char scale[32] = "several"; /* blocks with scales of their own */
+        if (!isnan(s->scale)) snprintf(scale, sizeof scale, "%.4g", (double)s->scale);
+        bc_buf_printf(out, " %9" PRIu64 " %9" PRIu64 " %9" PRIu64 " %5.1f%% %5.3f %s%s\n", s->minus,
+                      s->zero, s->plus, 100.0 * s->zeros, s->entropy, scale,
                       s->one_code       ? "  ONE CODE"
                       : s->illegal != 0 ? "  ILLEGAL CODES"
                                         : "");

@@ -3,6 +3,7 @@
 #include "verify_view.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <string.h>
 
 #include "base/json.h"
@@ -46,6 +47,15 @@ static void show_list(const struct verify_view *view, const struct text_list *li
     if (list->n > MAX_SHOWN) bc_buf_printf(out, "  ... and %zu more\n", list->n - MAX_SHOWN);
 }
 
+static void put_scale(struct bc_buf *out, const struct bitconv_verified_tensor *t)
+{
+    bc_buf_printf(out, " zeros %5.1f%%  ", 100.0 * t->zeros);
+    if (isnan(t->scale))
+        bc_buf_puts(out, "several scales");
+    else
+        bc_buf_printf(out, "scale %.9g", (double)t->scale);
+}
+
 static void show_tensors(const struct verify_view *view, struct bc_buf *out)
 {
     bc_buf_printf(out, "\n%stensors%s\n", ui_on(view->ui, UI_BOLD), ui_off(view->ui));
@@ -55,8 +65,7 @@ static void show_tensors(const struct verify_view *view, struct bc_buf *out)
         bc_buf_putc(out, ' ');
         ui_cell(out, t->pack != NULL ? t->pack : t->type, 8, false);
         bc_buf_printf(out, " %-6s", t->ok ? "ok" : "FAILED");
-        if (t->pack != NULL)
-            bc_buf_printf(out, " zeros %5.1f%%  scale %.9g", 100.0 * t->zeros, (double)t->scale);
+        if (t->pack != NULL) put_scale(out, t);
         bc_buf_printf(out, "\n  xxh3 %s", t->xxh3);
         if (t->fingerprint[0] != '\0') bc_buf_printf(out, "  trits %s", t->fingerprint);
         bc_buf_putc(out, '\n');
@@ -134,6 +143,7 @@ static void write_tensor(struct bc_jw *w, const struct bitconv_verified_tensor *
         bc_jw_f32(w, t->scale);
     else
         bc_jw_null(w);
+    bc_jw_key_string(w, "scale_form", t->scale_form);
     bc_jw_key(w, "zeros");
     if (t->pack != NULL)
         bc_jw_f64(w, t->zeros);

@@ -57,7 +57,7 @@ struct bitconv_tensor_stats {
     uint64_t illegal;           /* codes that the pack does not define */
     double zeros;               /* share of zeros, 0 to 1; 0 for an empty tensor */
     double entropy;             /* bits per trit of the three-symbol histogram */
-    float scale;                /* of slice 0 */
+    float scale;                /* of slice 0; NaN where blocks have several */
     bool one_code;              /* every trit is the same one (as in a zero-filled hole) */
     uint64_t nonfinite;         /* NaN and Inf; the numbers below leave them out */
     double min, max, mean, stddev;

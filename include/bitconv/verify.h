@@ -45,9 +45,12 @@ struct bitconv_verified_tensor {
     uint64_t ne
         [BITCONV_GGUF_MAX_DIMS]; /* ggml order; of BITCOS and T5 payloads the shape of what they hold */
     uint64_t parameters, size; /* values; bytes */
-    float scale;
+    float scale; /* NaN where blocks have several */
+    /* Where it stands: "tensor" (in the tensor itself), "blocks" (one value in all of them),
+     * "differing blocks", "scale tensor" (beside it); NULL when not ternary. */
+    const char *scale_form;
     double zeros;
-    char fingerprint[33]; /* "" when not ternary */
+    char fingerprint[33]; /* "" when not ternary, or when blocks have several scales */
     char xxh3[33];        /* XXH3-128 of the tensor's bytes */
     const char *problem;  /* first difference, NULL when ok */
 };

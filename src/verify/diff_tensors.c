@@ -6,12 +6,12 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/bytes.h"
-#include "formats/block_pack.h"
+#include "verify/block_scan.h"
 #include "verify/decoded.h"
 #include "verify/differ.h"
+#include "verify/scale_tensor.h"
 
-enum { PIECE_VALUES = 16384, BATCH_PIECES = 1024, WHY_BYTES = 512, NAME_BYTES = 1024 };
+enum { PIECE_VALUES = 16384, BATCH_PIECES = 1024, WHY_BYTES = 512 };
 
 /* One side of a pair. */
 struct operand {
@@ -21,81 +21,24 @@ struct operand {
     bool decodes;
     enum bitconv_status status; /* when it does not */
     char why[WHY_BYTES];
-    /* Scales that stand in a tensor of their own (n = 0: none), one, or one a slice. */
-    struct bc_values scales;
-    uint64_t slice_n;
 };
 
 /* ---- scales beside a tensor of blocks ---- */
 
-static bool is_block_pack(const char *type)
-{
-    for (size_t i = 0; bc_block_pack_at(i) != NULL; i++)
-        if (strcmp(bc_block_pack_at(i)->format->type_name, type) == 0) return true;
-    return false;
-}
-
-/* The name with one ending for another; false when it does not end so. */
-static bool swap_ending(const char *name, const char *from, const char *to, char out[NAME_BYTES])
-{
-    const size_t len = strlen(name), from_len = strlen(from), to_len = strlen(to);
-    if (len < from_len || len - from_len + to_len >= NAME_BYTES ||
-        strcmp(name + len - from_len, from) != 0)
-        return false;
-    memcpy(out, name, len - from_len);
-    memcpy(out + len - from_len, to, to_len + 1);
-    return true;
-}
-
-static const struct bitconv_inspected_tensor *find(const struct bc_diff_side *side,
-                                                   const char *name, size_t *index)
-{
-    uint64_t at = 0;
-    if (!bc_map_get(&side->tensors, name, strlen(name), &at)) return NULL;
-    *index = (size_t)at;
-    return &side->it->tensors[at];
-}
-
-/* Whether tensor `scale` holds the scales of a tensor of blocks `t`: numbers, one or one a slice. */
-static bool fits_as_scales(const struct bitconv_inspected_tensor *scale,
-                           const struct bitconv_inspected_tensor *t)
-{
-    const uint64_t slice_n = t->ne[0] * t->ne[1];
-    return is_block_pack(t->type) && strcmp(scale->type, "F32") == 0 && slice_n != 0 &&
-           (scale->n_elements == 1 || scale->n_elements == t->n_elements / slice_n);
-}
-
-static void find_scales(const struct bc_diff_side *side, struct operand *o)
-{
-    char name[NAME_BYTES];
-    size_t index = 0;
-    if (side->container->gguf == NULL || !swap_ending(o->t->name, ".weight", ".scale", name))
-        return;
-    const struct bitconv_inspected_tensor *scale = find(side, name, &index);
-    if (scale == NULL || !fits_as_scales(scale, o->t)) return;
-    if (bc_container_values(side->container, index, &o->scales))
-        o->slice_n = o->t->ne[0] * o->t->ne[1];
-}
-
 /* A tensor that is only the scale of another one, and so part of that one's values. */
-static bool is_scale_of_another(const struct bc_diff_side *side,
-                                const struct bitconv_inspected_tensor *t)
+static bool is_scale_of_another(const struct bc_diff_side *side, size_t index)
 {
-    char name[NAME_BYTES];
-    size_t index = 0;
-    if (side->container->gguf == NULL || !swap_ending(t->name, ".scale", ".weight", name))
-        return false;
-    const struct bitconv_inspected_tensor *owner = find(side, name, &index);
-    return owner != NULL && fits_as_scales(t, owner);
+    const struct bitconv_gguf *file = side->container->gguf;
+    return file != NULL && bc_scale_owner(file, bitconv_gguf_tensor_at(file, index)) != NULL;
 }
 
 static void apply_scales(const struct operand *o, uint64_t first, size_t n, double *values)
 {
-    if (o->scales.n == 0) return;
-    for (size_t i = 0; i < n; i++) {
-        const uint64_t slice = o->scales.n == 1 ? 0 : (first + i) / o->slice_n;
-        values[i] = (double)((float)values[i] * bc_get_f32(o->scales.data + 4 * slice));
-    }
+    const struct bc_packed *p = &o->d.packed;
+    if (p->scales == NULL) return;
+    const uint64_t slice_n = p->shape.cols * p->shape.rows;
+    for (size_t i = 0; i < n; i++)
+        values[i] = (double)((float)values[i] * bc_packed_scale_beside(p, (first + i) / slice_n));
 }
 
 /* ---- by value ---- */
@@ -198,7 +141,6 @@ static void open_operand(const struct bc_diff_side *side, size_t index, struct o
                                : bc_container_tensor(c, index)->data;
     o->status = bc_decoded_open(c, index, &side->stated, &o->d, o->why, sizeof o->why);
     o->decodes = o->status == BITCONV_OK;
-    if (o->decodes) find_scales(side, o);
 }
 
 /* The dimensions of the values: of a payload those that it states. */
@@ -244,8 +186,8 @@ static bool same_bytes(const struct operand *a, const struct operand *b)
     const struct bc_packed *p = &a->d.packed, *q = &b->d.packed;
     return strcmp(a->t->type, b->t->type) == 0 && a->t->size == b->t->size &&
            p->format == q->format &&
-           memcmp(p->shape.tile, q->shape.tile, sizeof p->shape.tile) == 0 && a->scales.n == 0 &&
-           b->scales.n == 0 &&
+           memcmp(p->shape.tile, q->shape.tile, sizeof p->shape.tile) == 0 && p->scales == NULL &&
+           q->scales == NULL &&
            (a->t->size == 0 || memcmp(a->bytes, b->bytes, (size_t)a->t->size) == 0);
 }
 
@@ -302,7 +244,7 @@ static void only_in(struct bc_differ *d, size_t side, size_t index)
 {
     const struct bitconv_inspected_tensor *t = &d->side[side].it->tensors[index];
     struct bitconv_diff_tensor *out = &d->out->tensors[d->out->n_tensors];
-    if (is_scale_of_another(&d->side[side], t)) return;
+    if (is_scale_of_another(&d->side[side], index)) return;
     out->name = t->name;
     out->n_values = t->n_elements;
     out->verdict = side == 0 ? BITCONV_DIFF_ONLY_A : BITCONV_DIFF_ONLY_B;

@@ -10,6 +10,7 @@
 
 #include "base/mem.h"
 #include "verify/metadata_shapes.h"
+#include "verify/scale_tensor.h"
 
 enum { KEY_BYTES = 160, FILE_TYPE_F16 = 1 };
 
@@ -294,7 +295,7 @@ static const struct file_type {
 } file_types[] = {
     {0, {"F32", NULL}},     {1, {"F16", NULL}},    {7, {"Q8_0", NULL}},    {32, {"BF16", NULL}},
     {36, {"TQ1_0", NULL}},  {37, {"TQ2_0", NULL}}, {38, {"TL1", "MXFP4"}}, {39, {"TL2", "NVFP4"}},
-    {40, {"I2_S", "Q1_0"}}, {42, {"TL2", NULL}},
+    {40, {"I2_S", "Q1_0"}}, {41, {"Q2_0", NULL}},  {42, {"TL2", NULL}},
 };
 
 static size_t count_types(const struct checker *c, const struct file_type *row, size_t *n_matrices)
@@ -358,6 +359,20 @@ static void check_file_type(const struct checker *c)
     check_pack_type(c, id);
 }
 
+/* What is called like the scales of a tensor of blocks and cannot be them is not applied. */
+static void check_scale_tensors(const struct checker *c)
+{
+    for (size_t i = 0; i < bitconv_gguf_n_tensors(c->file); i++) {
+        const struct bitconv_gguf_tensor *t = bitconv_gguf_tensor_at(c->file, i);
+        const struct bitconv_gguf_tensor *weight = bc_scale_named_owner(c->file, t);
+        if (weight == NULL || bc_scale_owner(c->file, t) != NULL) continue;
+        bc_rule_say(c->report, true,
+                    "tensor %s: cannot hold the scales of %s: an F32 vector of one value, or one "
+                    "per slice, was expected",
+                    t->name, weight->name);
+    }
+}
+
 /* Another converter keeps the scale in a tensor of its own, to be divided by: never applied
  * silently. */
 static void check_companions(const struct checker *c)
@@ -381,6 +396,7 @@ void bc_check_model_metadata(const struct bitconv_gguf *file, const struct bc_ru
     read_arch(&c);
     check_file_type(&c);
     check_companions(&c);
+    check_scale_tensors(&c);
     if (!bc_gguf_is_model(file)) return;
     const struct known_arch *known = find_arch(&c);
     uint64_t n_blocks = 0;

@@ -9,6 +9,7 @@
 
 #include "base/bytes.h"
 #include "base/map.h"
+#include "verify/scale_tensor.h"
 
 /* Hostile files may lack a tensor in each of many blocks: the first ones say enough. */
 enum { MAX_MISSING = 16 };
@@ -386,7 +387,8 @@ static size_t check_uniform(const struct checker *c, uint64_t n_blocks)
         const struct bitconv_gguf_tensor *t = bitconv_gguf_tensor_at(c->file, i);
         uint64_t block = 0;
         const char *suffix = bc_block_name(t->name, &block);
-        if (suffix == NULL || strlen(suffix) > MAX_SUFFIX) continue;
+        if (suffix == NULL || strlen(suffix) > MAX_SUFFIX || bc_scale_owner(c->file, t) != NULL)
+            continue; /* a tensor of scales goes with its weight, which may be a misfit elsewhere */
         const enum kind kind = kind_of(c, block);
         if (bc_map_put(&seen[kind], suffix, strlen(suffix), i, NULL) != BC_MAP_NEW) continue;
         for (uint64_t b = 0; b < n_blocks && n_said < MAX_MISSING; b++) {

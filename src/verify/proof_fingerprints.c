@@ -12,6 +12,30 @@ static bool equals(const char *s, size_t len, const char *wanted)
     return strlen(wanted) == len && memcmp(s, wanted, len) == 0;
 }
 
+/* Blocks with scales of their own leave a tensor without a fingerprint, which the file then states
+ * as an empty string. */
+static void check_fingerprint(struct bc_verifier *v, struct bitconv_proof *proof, size_t index,
+                              const struct bc_stated_tensor *stated)
+{
+    const struct bitconv_verified_tensor *t = &v->result->tensors[index];
+    const struct bc_pack_scan *scan = &v->tensors[index].scan;
+    const bool many = scan->blocks.form == BC_SCALES_IN_MANY_BLOCKS && scan->illegal == 0;
+    const int len = (int)(stated->fingerprint_len < 64 ? stated->fingerprint_len : 64);
+    if (many && stated->fingerprint_len != 0)
+        bc_problem(v, proof, index,
+                   "%s: no fingerprint, because its blocks have several scales (block %" PRIu64
+                   " is the first that differs), the file states '%.*s'",
+                   t->name, scan->blocks.other, len, stated->fingerprint);
+    else if (!many && t->fingerprint[0] == '\0')
+        bc_problem(v, proof, index,
+                   "%s: no fingerprint, because its bytes are not all such as %s defines", t->name,
+                   t->pack);
+    else if (!equals(stated->fingerprint, stated->fingerprint_len, t->fingerprint))
+        bc_problem(v, proof, index,
+                   "%s: the trits and the scale have fingerprint %s, the file states '%.*s'",
+                   t->name, t->fingerprint, len, stated->fingerprint);
+}
+
 static void check_entry(struct bc_verifier *v, struct bitconv_proof *proof, size_t index,
                         const struct bc_stated_tensor *stated)
 {
@@ -22,16 +46,7 @@ static void check_entry(struct bc_verifier *v, struct bitconv_proof *proof, size
                    "%s: bitconv.tensor.pack says '%.*s', a tensor of type %s is %s", t->name,
                    (int)(stated->pack_len < 64 ? stated->pack_len : 64), stated->pack, t->type,
                    t->pack);
-    if (t->fingerprint[0] == '\0')
-        bc_problem(v, proof, index,
-                   "%s: no fingerprint, because its bytes are not all such as %s defines", t->name,
-                   t->pack);
-    else if (!equals(stated->fingerprint, stated->fingerprint_len, t->fingerprint))
-        bc_problem(v, proof, index,
-                   "%s: the trits and the scale have fingerprint %s, the file states '%.*s'",
-                   t->name, t->fingerprint,
-                   (int)(stated->fingerprint_len < 64 ? stated->fingerprint_len : 64),
-                   stated->fingerprint);
+    check_fingerprint(v, proof, index, stated);
     const float zeros = bc_zero_share(tp->scan.zero, tp->packed.shape.n);
     if (bc_f32_bits(zeros) != bc_f32_bits(stated->zeros))
         bc_problem(v, proof, index, "%s: bitconv.tensor.zeros says %.9g, %.9g was counted", t->name,
@@ -77,12 +92,23 @@ static void check_model(struct bc_verifier *v, struct bitconv_proof *proof)
                    (int)(len < 64 ? len : 64), text, v->result->fingerprint);
 }
 
-/* bitconv writes its keys all or none; those about packs where there are packs. */
+/* Packed tensors without a fingerprint because their blocks have several scales. */
+static uint64_t count_without(const struct bc_verifier *v)
+{
+    uint64_t n = 0;
+    for (size_t i = 0; i < v->result->n_tensors; i++)
+        n += v->tensors[i].scanned && v->tensors[i].scan.blocks.form == BC_SCALES_IN_MANY_BLOCKS;
+    return n;
+}
+
+/* bitconv writes its keys all or none; those about packs where there are packs, and the model's
+ * fingerprint where each of them has one. */
 static void check_complete(struct bc_verifier *v, struct bitconv_proof *proof, bool packed)
 {
-    static const char *const keys[] = {"bitconv.version", "bitconv.source", "bitconv.fingerprint",
-                                       "bitconv.tensor.name"};
-    for (size_t i = 0; i < (packed ? 4u : 2u); i++)
+    static const char *const keys[] = {"bitconv.version", "bitconv.source", "bitconv.tensor.name",
+                                       "bitconv.fingerprint"};
+    const size_t n = !packed ? 2 : count_without(v) != 0 ? 3 : 4;
+    for (size_t i = 0; i < n; i++)
         if (bitconv_gguf_find_key(v->container.gguf, keys[i]) == NULL)
             bc_problem(v, proof, BC_NO_TENSOR, "key %s is missing, other keys of bitconv are there",
                        keys[i]);
@@ -105,6 +131,28 @@ static enum bitconv_status check_stated(struct bc_verifier *v, struct bitconv_pr
     return check_strays(v, proof, err);
 }
 
+static void conclude(struct bc_verifier *v, struct bitconv_proof *proof, uint64_t n_packed)
+{
+    const uint64_t n_without = count_without(v);
+    const char *why = n_without != 0 ? "blocks have several scales" : "codes are illegal";
+    const bool known = v->result->fingerprint[0] != '\0';
+    if (proof->checked == 0 && proof->verdict == BITCONV_PASSED && n_packed == 0)
+        bc_not_run(v, proof, "the file holds no ternary pack");
+    else if (proof->checked == 0 && proof->verdict == BITCONV_PASSED)
+        bc_not_run(v, proof, "no tensor has a fingerprint: %s", why);
+    else if (!v->ours)
+        bc_conclude(v, proof, "the file states none; computed: %s%s",
+                    known ? v->result->fingerprint : "none, ", known ? "" : why);
+    else if (n_without == 0)
+        bc_conclude(v, proof, "%" PRIu64 " tensors as the file states; of the model: %s",
+                    proof->checked, v->result->fingerprint);
+    else
+        bc_conclude(v, proof,
+                    "%" PRIu64 " tensors as the file states; %" PRIu64
+                    " more and the model have none: blocks have several scales",
+                    proof->checked, n_without);
+}
+
 enum bitconv_status bc_prove_fingerprints(struct bc_verifier *v, struct bitconv_proof *proof,
                                           struct bitconv_error *err)
 {
@@ -119,16 +167,6 @@ enum bitconv_status bc_prove_fingerprints(struct bc_verifier *v, struct bitconv_
         if (v->stated.present) BC_TRY(check_stated(v, proof, err));
         check_model(v, proof);
     }
-    if (proof->checked == 0 && proof->verdict == BITCONV_PASSED)
-        bc_not_run(v, proof,
-                   n_packed == 0 ? "the file holds no ternary pack"
-                                 : "no tensor has a fingerprint: codes are illegal");
-    else if (!v->ours)
-        bc_conclude(v, proof, "the file states none; computed: %s",
-                    v->result->fingerprint[0] != '\0' ? v->result->fingerprint
-                                                      : "none, codes are illegal");
-    else
-        bc_conclude(v, proof, "%" PRIu64 " tensors as the file states; of the model: %s",
-                    proof->checked, v->result->fingerprint);
+    conclude(v, proof, n_packed);
     return BITCONV_OK;
 }

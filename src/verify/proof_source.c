@@ -7,7 +7,8 @@
 
 #include "base/bytes.h"
 #include "formats/q8_0.h"
-#include "verify/source_state.h"
+#include "verify/scale_tensor.h"
+#include "verify/source_blocks.h"
 #include "verify/source_values.h"
 
 static void check_shape(struct bc_verifier *v, struct bitconv_proof *proof,
@@ -41,7 +42,7 @@ static bool is_float_type(const char *type)
 }
 
 /* Whether a linear weight may be stored as floats in a file of packs: it does not fit. */
-static bool is_misfit(const struct bc_verifier *v, const struct bc_weight *w)
+static bool is_misfit(struct bc_verifier *v, const struct bc_weight *w)
 {
     const struct bc_format *f = bc_format_at(0);
     char why[256];
@@ -54,7 +55,7 @@ static bool is_misfit(const struct bc_verifier *v, const struct bc_weight *w)
     if (w->n_dims > 2) shape.slices = w->ne[2];
     /* Stacks whose scales differ have no room for them in a pack with one. */
     return !bc_format_fit(f, &v->stated.config, &shape, why, sizeof why) ||
-           (w->n_sources > 1 && f->max_scales == 1);
+           (w->n_sources > 1 && f->max_scales == 1) || bc_source_is_block_misfit(v, w, f);
 }
 
 static void check_type(struct bc_verifier *v, struct bitconv_proof *proof,
@@ -92,6 +93,18 @@ static enum bitconv_status check_weight(struct bc_verifier *v, struct bitconv_pr
     return same_shape ? bc_compare_values(v, proof, w, index, err) : BITCONV_OK;
 }
 
+/* The tensor of a packed weight's scales, which are compared with the weight. */
+static void mark_scale_tensor(const struct bc_verifier *v, const struct bc_weight *w, size_t index,
+                              bool *seen)
+{
+    const struct bc_packed *packed = &v->tensors[index].packed;
+    if (packed->format == NULL || packed->scales == NULL || bc_source_is_by_block(v, w, packed))
+        return;
+    const struct bitconv_gguf_tensor *scale =
+        bc_scale_tensor_of(v->container.gguf, bitconv_gguf_tensor_at(v->container.gguf, index));
+    if (scale != NULL) seen[scale - bitconv_gguf_tensor_at(v->container.gguf, 0)] = true;
+}
+
 static enum bitconv_status check_weights(struct bc_verifier *v, struct bitconv_proof *proof,
                                          bool *seen, struct bitconv_error *err)
 {
@@ -110,6 +123,7 @@ static enum bitconv_status check_weights(struct bc_verifier *v, struct bitconv_p
             continue;
         }
         seen[index] = true;
+        mark_scale_tensor(v, w, index, seen);
         done += bitconv_gguf_tensor_at(v->container.gguf, index)->size;
         BC_TRY(check_weight(v, proof, w, index, err));
         proof->checked++;

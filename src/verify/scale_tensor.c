@@ -59,10 +59,17 @@ const struct bitconv_gguf_tensor *bc_scale_tensor_of(const struct bitconv_gguf *
     return scale != NULL && belong_together(weight, scale) ? scale : NULL;
 }
 
-const struct bitconv_gguf_tensor *bc_scale_owner(const struct bitconv_gguf *file,
-                                                 const struct bitconv_gguf_tensor *scale)
+const struct bitconv_gguf_tensor *bc_scale_named_owner(const struct bitconv_gguf *file,
+                                                       const struct bitconv_gguf_tensor *scale)
 {
     const struct bitconv_gguf_tensor *weight =
         find_other(file, scale->name, scale_ending, weight_ending);
+    return weight != NULL && is_block_type(weight->type_name) ? weight : NULL;
+}
+
+const struct bitconv_gguf_tensor *bc_scale_owner(const struct bitconv_gguf *file,
+                                                 const struct bitconv_gguf_tensor *scale)
+{
+    const struct bitconv_gguf_tensor *weight = bc_scale_named_owner(file, scale);
     return weight != NULL && belong_together(weight, scale) ? weight : NULL;
 }

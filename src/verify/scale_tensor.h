@@ -15,6 +15,9 @@ const struct bitconv_gguf_tensor *bc_scale_tensor_of(const struct bitconv_gguf *
  * tensor. */
 const struct bitconv_gguf_tensor *bc_scale_owner(const struct bitconv_gguf *file,
                                                  const struct bitconv_gguf_tensor *scale);
+/* The same by the names and the type of the weight alone, whatever `scale` is. */
+const struct bitconv_gguf_tensor *bc_scale_named_owner(const struct bitconv_gguf *file,
+                                                       const struct bitconv_gguf_tensor *scale);
 /* "NAME.scale" for "NAME.weight"; false when the name is not of that kind. */
 bool bc_scale_tensor_name(struct bc_buf *out, const char *weight);
 

@@ -7,6 +7,7 @@
  */
 #include <string.h>
 
+#include "formats/block_pack.h"
 #include "verify/source_state.h"
 
 void bc_source_close(struct bc_verifier *v)
@@ -22,6 +23,15 @@ static bool has_pack(const struct bc_verifier *v)
 {
     for (size_t i = 0; i < v->result->n_tensors; i++)
         if (v->tensors[i].packed.format != NULL || v->tensors[i].misfit != NULL) return true;
+    return false;
+}
+
+static bool has_block_pack(const struct bc_verifier *v)
+{
+    for (size_t i = 0; i < v->result->n_tensors; i++) {
+        const struct bc_format *f = v->tensors[i].packed.format;
+        if (f != NULL && bc_block_pack_of(f) != NULL) return true;
+    }
     return false;
 }
 
@@ -66,8 +76,10 @@ static enum bitconv_status read_options(struct bc_source_state *s, struct bc_mod
         s->weight_options.mode = BC_QUANT_ABSMEAN;
     else if (strcmp(quant, "baked") == 0)
         s->weight_options.mode = BC_QUANT_BAKED;
+    else if (strcmp(quant, "block") == 0)
+        s->weight_options.mode = BC_QUANT_BLOCK;
     else if (strcmp(quant, "auto") != 0)
-        return bad_word("quant", quant, "auto, absmean, baked", err);
+        return bad_word("quant", quant, "auto, absmean, baked, block", err);
     if (strcmp(convention, "multiply") == 0)
         model->scale_convention = BC_SCALE_MULTIPLY;
     else if (strcmp(convention, "divide") == 0)
@@ -99,7 +111,8 @@ static size_t count_tensor_differences(const struct bc_verifier *v, const struct
             differences++;
             continue;
         }
-        n_found++;
+        n_found +=
+            v->tensors[index].packed.scales != NULL ? 2 : 1; /* a tensor of scales beside it */
         const char *type = bc_expected_type(s, model, w);
         const bool packed = v->tensors[index].packed.format != NULL;
         if (type == NULL) continue;
@@ -175,7 +188,7 @@ enum bitconv_status bc_source_open(struct bc_verifier *v, struct bitconv_error *
     BC_TRY(read_options(s, &options, err));
     s->kind = has_pack(v) ? BC_FILE_PACK : kind_of_floats(v);
     options.ternary_outtype = s->kind == BC_FILE_PACK;
-    options.llama_cpp_only_type = s->kind == BC_FILE_Q8_0;
+    options.llama_cpp_only_type = s->kind == BC_FILE_Q8_0 || has_block_pack(v);
     const bool has_tensors = v->result->n_tensors != 0;
     BC_TRY(bc_checkpoint_open(v->options->source, has_tensors, v->sink, &s->checkpoint, err));
     return choose_model(v, &options, err);

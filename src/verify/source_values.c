@@ -6,8 +6,10 @@
 #include <string.h>
 
 #include "base/bytes.h"
+#include "formats/block_pack.h"
 #include "formats/q8_0.h"
 #include "io/gguf_types.h"
+#include "verify/source_blocks.h"
 #include "verify/tensor_stats.h"
 
 enum { PIECE_VALUES = 16384, BATCH_PIECES = 1024 };
@@ -34,7 +36,9 @@ struct comparison {
     const struct bc_weight *w;
     const struct bc_ternary *decision; /* NULL: stored values */
     const struct bc_packed *packed;    /* NULL: numbers */
-    struct numbers numbers;            /* the file's, when not packed */
+    /* Numbers that were quantized block by block (--quant block); else NULL. */
+    const struct bc_block_pack *blocks;
+    struct numbers numbers; /* the file's, when not packed */
     uint64_t first_piece, n;
     struct lane *lanes;
 };
@@ -80,6 +84,10 @@ static enum bitconv_status ternary_values(const struct comparison *c, uint64_t f
 
 static void round_to(const struct comparison *c, uint64_t n, struct lane *lane)
 {
+    if (c->blocks != NULL) {
+        c->blocks->from_floats(c->v->kernels, lane->values, n / c->blocks->block, lane->bytes);
+        return;
+    }
     switch (c->numbers.type_id) {
     case BC_TYPE_F16:
         c->v->kernels->narrow_f16(lane->values, (size_t)n, lane->bytes);
@@ -177,7 +185,7 @@ static void describe(struct bc_verifier *v, struct bitconv_proof *proof, const s
     const char *type = v->result->tensors[index].type;
     struct bc_values values;
     double found = 0;
-    if (!bc_container_values(&v->container, index, &values)) {
+    if (c->blocks != NULL || !bc_container_values(&v->container, index, &values)) {
         bc_problem(v, proof, index,
                    "%s: the block of %" PRIu32 " values from %" PRIu64
                    " on is not what %s makes of the checkpoint's",
@@ -227,6 +235,10 @@ static void compare_scales(struct bc_verifier *v, struct bitconv_proof *proof,
 {
     const struct bc_packed *p = c->packed;
     const struct bc_ternary *d = c->decision;
+    if (bc_block_pack_of(p->format) != NULL) {
+        bc_compare_block_scales(v, proof, c->w, index, d);
+        return;
+    }
     if (d->scales_differ && p->format->max_scales == 1) {
         bc_problem(v, proof, index,
                    "%s: the checkpoint gives %" PRIu32 " different scales, %s holds one",
@@ -262,6 +274,16 @@ static bool numbers_of(struct bc_verifier *v, struct bitconv_proof *proof, struc
     return false;
 }
 
+/* A pack whose blocks hold what quantizing made of the stored values is compared like numbers. */
+static void make_numbers_of_blocks(struct comparison *c)
+{
+    const struct bc_packed *p = c->packed;
+    c->blocks = bc_block_pack_of(p->format);
+    c->numbers =
+        (struct numbers){p->format->type_id, p->data, c->blocks->block, c->blocks->block_size};
+    c->packed = NULL;
+}
+
 enum bitconv_status bc_compare_values(struct bc_verifier *v, struct bitconv_proof *proof,
                                       const struct bc_weight *w, size_t index,
                                       struct bitconv_error *err)
@@ -270,13 +292,21 @@ enum bitconv_status bc_compare_values(struct bc_verifier *v, struct bitconv_proo
     struct bc_ternary decision = {0};
     struct bitconv_error refusal = {0};
     if (v->tensors[index].packed.format != NULL) c.packed = &v->tensors[index].packed;
-    if (c.packed == NULL && !numbers_of(v, proof, &c, index)) return BITCONV_OK;
+    if (c.packed != NULL && w->role == BC_ROLE_LINEAR && bc_source_is_by_block(v, w, c.packed))
+        make_numbers_of_blocks(&c);
+    else if (c.packed == NULL && !numbers_of(v, proof, &c, index))
+        return BITCONV_OK;
     if (c.packed != NULL && (w->role != BC_ROLE_LINEAR || w->n_sources == 0)) return BITCONV_OK;
-    if (c.packed != NULL || bc_expects_ternary_values(v->source, w)) {
+    if (c.packed != NULL || (c.blocks == NULL && bc_expects_ternary_values(v->source, w))) {
         const enum bitconv_status status =
             bc_ternary_decide(v->source->model, w, &v->source->weight_options, v->kernels, v->pool,
                               NULL, &decision, &refusal);
         if (status == BITCONV_E_NOMEM) return bc_fail_nomem(err, "the source proof");
+        if (status != BITCONV_OK && c.packed != NULL &&
+            bc_source_is_ternary_by_block(v, w, c.packed)) {
+            make_numbers_of_blocks(&c);
+            return run(v, proof, &c, index, err);
+        }
         if (status != BITCONV_OK) {
             bc_problem(v, proof, index, "%s: %s", w->name, refusal.text);
             return BITCONV_OK;
