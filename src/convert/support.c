@@ -21,24 +21,10 @@ const char *bitconv_format_kind_name(enum bitconv_format_kind kind)
 
 /* ---- formats ---- */
 
-/* The index-th ternary pack: the registry's rows, then the block packs that are not in it. */
-static const struct bc_format *pack_at(size_t index)
-{
-    size_t n = 0;
-    while (n < index && bc_format_at(n) != NULL)
-        n++;
-    if (bc_format_at(n) != NULL) return bc_format_at(n);
-    for (size_t i = 0; bc_block_pack_at(i) != NULL; i++) {
-        const struct bc_format *f = bc_block_pack_at(i)->format;
-        if (bc_format_find(f->name) == NULL && n++ == index) return f;
-    }
-    return NULL;
-}
-
 static bool is_pack_type(const char *type_name)
 {
     const struct bc_format *f;
-    for (size_t i = 0; (f = pack_at(i)) != NULL; i++)
+    for (size_t i = 0; (f = bc_format_at(i)) != NULL; i++)
         if (f->open_payload == NULL && strcmp(f->type_name, type_name) == 0) return true;
     return false;
 }
@@ -143,10 +129,10 @@ bool bitconv_format_info_at(size_t index, struct bitconv_format_info *out)
 {
     size_t n_packs = 0;
     memset(out, 0, sizeof *out);
-    while (n_packs <= index && pack_at(n_packs) != NULL)
+    while (n_packs <= index && bc_format_at(n_packs) != NULL)
         n_packs++;
     if (index < n_packs) {
-        describe_pack(pack_at(index), out);
+        describe_pack(bc_format_at(index), out);
         return true;
     }
     const struct bc_type *type = type_at(index - n_packs);

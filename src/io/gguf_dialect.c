@@ -124,6 +124,19 @@ static bool is_string(const struct bitconv_gguf_value *value, const char *wanted
            memcmp(text, wanted, len) == 0;
 }
 
+/* Does bitconv.tensor.pack list a pack of that name? */
+static bool states_pack(const struct bitconv_gguf *g, const char *pack)
+{
+    const struct bitconv_gguf_value *packs = bitconv_gguf_find_key(g, "bitconv.tensor.pack");
+    const char *name;
+    size_t len;
+    uint64_t pos = 0;
+    if (packs == NULL || packs->type != BITCONV_GGUF_ARRAY) return false;
+    while (bitconv_gguf_array_next_string(packs, &pos, &name, &len))
+        if (len == strlen(pack) && memcmp(name, pack, len) == 0) return true;
+    return false;
+}
+
 /* What names and metadata say: the dialects that they point to, and why. Only asked when spans
  * leave a choice. */
 static unsigned hint(const struct bitconv_gguf *g, const struct tally *tally, const char **why)
@@ -131,6 +144,10 @@ static unsigned hint(const struct bitconv_gguf *g, const struct tally *tally, co
     const struct bitconv_gguf_value *arch = bitconv_gguf_find_key(g, "general.architecture");
     uint64_t file_type = UINT64_MAX;
     (void)bitconv_gguf_value_u64(bitconv_gguf_find_key(g, "general.file_type"), &file_type);
+    if (tally->n_of[42 % N_SLOTS] > 0 && states_pack(g, "q2_0")) {
+        *why = "bitconv.tensor.pack";
+        return SET_UPSTREAM;
+    }
     for (size_t i = 0; i < g->shards[0].n_keys; i++) {
         if (strncmp(g->shards[0].keys[i].name, "prism.", 6) == 0) {
             *why = "the prism.* keys";

@@ -428,6 +428,8 @@ enum bitconv_status bc_pack_scan(const struct bc_packed *p, bool lenient,
     const struct bc_format *f = p->format;
     memset(out, 0, sizeof *out);
     out->first_illegal = out->mismatch = out->junk = out->bad_scale = BC_NO_INDEX;
+    out->blocks.other = out->blocks.bad = out->blocks.junk = BC_NO_INDEX;
+    out->blocks.first_vanishing = BC_NO_INDEX;
     struct scanner s = {.p = p, .k = k, .mode = mode_of(f), .piece_n = PIECE_TRITS};
     if (s.mode == MODE_FLAT) s.piece_n -= PIECE_TRITS % f->granule;
     if (s.mode == MODE_RUNS) s.piece_n -= PIECE_TRITS % f->run;

@@ -86,13 +86,13 @@ static void report_junk(struct bc_verifier *v, struct bitconv_proof *proof, size
     const struct bitconv_gguf_tensor *t = bitconv_gguf_tensor_at(v->container.gguf, index);
     const uint64_t at = t->file_offset + v->tensors[index].scan.junk;
     const bool blocks = v->tensors[index].scan.blocks.form != BC_SCALES_OF_TENSOR;
-    const char *what = blocks ? "scale of a block of zeros" : "spare byte behind the scale";
+    const char *first = blocks ? "scale of a block of zeros" : "spare byte behind the scale";
     if (v->ours)
-        bc_problem(v, proof, index, "%s: the %s at offset %" PRIu64 " is not zero", t->name, what,
+        bc_problem(v, proof, index, "%s: the %s at offset %" PRIu64 " is not zero", t->name, first,
                    at);
     else
-        bc_say(v->sink, BITCONV_NOTE, "%s: the %s at offset %" PRIu64 " is not zero", t->name, what,
-               at);
+        bc_say(v->sink, BITCONV_NOTE, "%s: the %s are not zero", t->name,
+               blocks ? "scales of blocks of zeros" : "spare bytes behind the scale");
 }
 
 static void warn_one_code(struct bc_verifier *v, size_t index)

@@ -24,4 +24,4 @@ def failed(folders, outtypes):
     return subprocess.run([sys.executable, tool, sys.argv[1], *folders, "--outtype", outtypes]).returncode != 0
 
 
-sys.exit(failed(cases, "f32,f16,i2_s,tl1,tl2") | failed(stock, "f32,f16,bf16,q8_0"))
+sys.exit(failed(cases, "f32,f16,i2_s,tl1,tl2") | failed(stock, "f32,f16,bf16,q8_0,tq1_0,tq2_0"))

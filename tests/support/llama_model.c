@@ -32,7 +32,6 @@ static void make_tensor(struct llama_model *m, size_t i, const char *name, uint6
 void llama_model_make(struct convert_run *r, struct llama_model *m, uint64_t hidden, uint64_t ff)
 {
     const uint64_t kv = hidden / LLAMA_MODEL_HEADS * KV_HEADS;
-    char text[64];
     uint64_t seed = hidden + ff;
     make_tensor(m, 0, "model.embed_tokens.weight", LLAMA_MODEL_VOCAB, hidden, false, &seed);
     make_tensor(m, 1, "model.norm.weight", hidden, 0, false, &seed);
@@ -45,12 +44,19 @@ void llama_model_make(struct convert_run *r, struct llama_model *m, uint64_t hid
     make_tensor(m, 8, "model.layers.0.mlp.gate_proj.weight", ff, hidden, true, &seed);
     make_tensor(m, 9, "model.layers.0.mlp.up_proj.weight", ff, hidden, true, &seed);
     make_tensor(m, 10, "model.layers.0.mlp.down_proj.weight", hidden, ff, true, &seed);
-    convert_run_model(r, "llama-ternary", m->edits, 11);
+    llama_model_write(r, m, hidden, ff);
+    r->options.target = "bitnet";
+}
+
+void llama_model_write(struct convert_run *r, const struct llama_model *m, uint64_t hidden,
+                       uint64_t ff)
+{
+    char text[64];
+    convert_run_model(r, "llama-ternary", m->edits, LLAMA_MODEL_TENSORS - 1);
     (void)snprintf(text, sizeof text, "\"hidden_size\": %u", (unsigned)hidden);
     model_copy_config(r->model, "\"hidden_size\": 128", text);
     (void)snprintf(text, sizeof text, "\"intermediate_size\": %u", (unsigned)ff);
     model_copy_config(r->model, "\"intermediate_size\": 128", text);
-    r->options.target = "bitnet";
 }
 
 void llama_model_free(struct llama_model *m)

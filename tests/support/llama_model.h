@@ -16,6 +16,9 @@ struct llama_model {
 /* Makes r->model: `hidden` and `ff` are hidden_size and intermediate_size; k and v have hidden / 2
  * rows. Zero-initialise m; sets r->options.target to bitnet. */
 void llama_model_make(struct convert_run *r, struct llama_model *m, uint64_t hidden, uint64_t ff);
+/* Makes r->model anew after edits or values were changed; sizes as before. */
+void llama_model_write(struct convert_run *r, const struct llama_model *m, uint64_t hidden,
+                       uint64_t ff);
 void llama_model_free(struct llama_model *m);
 
 #endif

@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "base/bytes.h"
+#include "formats/block_pack.h"
 #include "formats/fingerprint.h"
 #include "quant/quantize.h"
 #include "support/rng.h"
@@ -29,6 +30,8 @@ struct sample {
 
 static void make(struct sample *s, const struct bc_format *f, float scale)
 {
+    const struct bc_block_pack *bp = bc_block_pack_of(f);
+    const bool holds_zeros = bp == NULL || bp->holds_zeros;
     uint64_t seed = 7;
     char why[256] = "";
     memset(s, 0, sizeof *s);
@@ -42,7 +45,8 @@ static void make(struct sample *s, const struct bc_format *f, float scale)
     s->trits = bc_alloc_array(N, 1);
     assert_non_null(s->trits);
     for (uint64_t i = 0; i < N; i++) {
-        s->trits[i] = (int8_t)((int)rng_below(&seed, 3) - 1);
+        s->trits[i] = holds_zeros ? (int8_t)((int)rng_below(&seed, 3) - 1)
+                                  : (int8_t)(2 * (int)rng_below(&seed, 2) - 1);
         s->p.shape.n_nonzero += s->trits[i] != 0;
     }
     if (!bc_format_fit(f, NULL, &s->p.shape, why, sizeof why)) fail_msg("%s", why);
