@@ -20,9 +20,11 @@
 #include "bitconv/convert.h"
 #include "bitconv/gguf.h"
 #include "bitconv/verify.h"
+#include "formats/block_pack.h"
 #include "support/llama_model.h"
 #include "support/rng.h"
 #include "support/temp_dir.h"
+#include "verify/scale_tensor.h"
 
 enum { MAX_PATH = 512, MAX_REGIONS = 512, LABEL = 64 };
 
@@ -109,9 +111,9 @@ static void map_regions(struct subject *s)
         if (payload) /* the header is small beside the rest */
             add_region(s, t->file_offset, t->file_offset + 64, t->name, "header of the payload");
         add_region(s, t->file_offset, t->file_offset + t->size - tail, t->name,
-                   packed || payload ? "packed"
-                   : t->n_dims < 2   ? "norm"
-                                     : "values");
+                   packed || payload || bc_scale_tensor_of(gguf, t) != NULL ? "packed"
+                   : t->n_dims < 2                                          ? "norm"
+                                                                            : "values");
         if (!packed) continue;
         add_region(s, t->file_offset + t->size - tail, t->file_offset + t->size - tail + 4, t->name,
                    "scale");
@@ -122,19 +124,43 @@ static void map_regions(struct subject *s)
     bitconv_gguf_close(gguf);
 }
 
+/* The scales of the first blocks of every tensor of the pack (of zeros, in flip_blocks) and of some
+ * further on. */
+static void add_block_scales(struct subject *s, const struct bc_block_pack *bp)
+{
+    static const uint64_t blocks[] = {0, 1, 2, 9};
+    struct bitconv_gguf *gguf = NULL;
+    struct bitconv_error err = {0};
+    assert_int_equal(bitconv_gguf_open(s->path, &gguf, &err), BITCONV_OK);
+    for (size_t i = 0; i < bitconv_gguf_n_tensors(gguf); i++) {
+        const struct bitconv_gguf_tensor *t = bitconv_gguf_tensor_at(gguf, i);
+        if (strcmp(t->type_name, bp->format->type_name) != 0) continue;
+        for (size_t j = 0; j < sizeof blocks / sizeof blocks[0]; j++) {
+            const uint64_t at = t->file_offset + blocks[j] * bp->block_size + bp->scale_offset;
+            add_region(s, at, at + 2, t->name, "scale of a block");
+        }
+    }
+    bitconv_gguf_close(gguf);
+}
+
 /* Converts the checkpoint s->source. */
-static void convert_subject(struct subject *s, const char *outtype)
+static void convert_with(struct subject *s, struct bitconv_convert_options options)
 {
     struct bitconv_conversion *conversion = NULL;
     struct bitconv_error err = {0};
     s->dir = temp_dir_new();
     s->path = temp_dir_path(s->dir, "model.gguf");
-    const struct bitconv_convert_options options = {.outtype = outtype, .outfile = s->path};
+    options.outfile = s->path;
     const enum bitconv_status status =
         bitconv_convert(s->source, &options, NULL, &conversion, &err);
     if (status != BITCONV_OK) fail_msg("%s", err.text);
     bitconv_conversion_free(conversion);
     map_regions(s);
+}
+
+static void convert_subject(struct subject *s, const char *outtype)
+{
+    convert_with(s, (struct bitconv_convert_options){.outtype = outtype});
 }
 
 static void make_subject(struct subject *s, const char *model, const char *outtype)
@@ -277,6 +303,61 @@ static void five_trits_master(void **state)
     flips_of("qwen3-embed", "t5", 400);
 }
 
+/* Packs with a scale per block: the scales are regions of their own, as few flips among all bytes
+ * of a tensor would hit them. */
+static void flip_blocks(void **state, const char *pack, bool scale_tensor)
+{
+    static struct subject s;
+    struct convert_run *r = *state;
+    struct llama_model m = {.values = {NULL}};
+    memset(&s, 0, sizeof s);
+    llama_model_make(r, &m, 256, 256);
+    for (size_t t = 4; t < 11; t++) {
+        const uint64_t n = m.edits[t].shape[0] * m.edits[t].shape[1];
+        for (uint64_t i = 0; i < n; i++)
+            if (m.values[t][i] == 0.0f && strcmp(pack, "q1_0") == 0) m.values[t][i] = -0.25f;
+        for (uint64_t i = 0; i < 512 && strcmp(pack, "q1_0") != 0; i++)
+            m.values[t][i] = 0.0f; /* whole blocks of zeros */
+    }
+    llama_model_write(r, &m, 256, 256);
+    snprintf(s.source, sizeof s.source, "%s", r->model);
+    convert_with(&s,
+                 (struct bitconv_convert_options){.outtype = pack, .scale_tensor = scale_tensor});
+    add_block_scales(&s, bc_block_pack_find(pack));
+    const size_t missed = flip_many(&s, 160, 3);
+    drop_subject(&s);
+    llama_model_free(&m);
+    assert_int_equal(missed, 0);
+}
+
+static void block_packs(void **state)
+{
+    for (size_t i = 0; bc_block_pack_at(i) != NULL; i++)
+        flip_blocks(state, bc_block_pack_at(i)->format->name, false);
+}
+
+static void block_packs_with_scale_tensors(void **state)
+{
+    for (size_t i = 0; bc_block_pack_at(i) != NULL; i++)
+        flip_blocks(state, bc_block_pack_at(i)->format->name, true);
+}
+
+static void block_packs_of_experts(void **state)
+{
+    static struct subject s;
+    (void)state;
+    for (int beside = 0; beside < 2; beside++) {
+        memset(&s, 0, sizeof s);
+        snprintf(s.source, sizeof s.source, "%s/fixtures/models/mixtral", BITCONV_SOURCE_DIR);
+        convert_with(
+            &s, (struct bitconv_convert_options){.outtype = "q2_0", .scale_tensor = beside != 0});
+        add_block_scales(&s, bc_block_pack_find("q2_0"));
+        const size_t missed = flip_many(&s, 160, 4);
+        drop_subject(&s);
+        assert_int_equal(missed, 0);
+    }
+}
+
 static void blocks_of_floats(void **state)
 {
     (void)state;
@@ -309,6 +390,10 @@ int main(void)
         cmocka_unit_test(bitmap_of_experts),
         cmocka_unit_test(five_trits_master),
         cmocka_unit_test(blocks_of_floats),
+        cmocka_unit_test_setup_teardown(block_packs, convert_run_set_up, convert_run_tear_down),
+        cmocka_unit_test_setup_teardown(block_packs_with_scale_tensors, convert_run_set_up,
+                                        convert_run_tear_down),
+        cmocka_unit_test(block_packs_of_experts),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
