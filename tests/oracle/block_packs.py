@@ -76,7 +76,7 @@ def write_checkpoint(folder, tensors):
 
 def shown(path, name):
     """The values of a tensor as inspect decodes them, as float32."""
-    run = subprocess.run([BITCONV, "inspect", path, "--json", "--tensor", name], capture_output=True, text=True)
+    run = subprocess.run([BITCONV, "inspect", path, "--json", "--tensor", name, "--head", str(FF * HIDDEN)], capture_output=True, text=True)
     if run.returncode != 0:
         check(False, name, run.stderr.strip())
         return np.zeros(0, np.float32)
