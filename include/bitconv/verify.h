@@ -45,7 +45,7 @@ struct bitconv_verified_tensor {
     uint64_t ne
         [BITCONV_GGUF_MAX_DIMS]; /* ggml order; of BITCOS and T5 payloads the shape of what they hold */
     uint64_t parameters, size; /* values; bytes */
-    float scale; /* NaN where blocks have several */
+    float scale;               /* NaN where blocks have several */
     /* Where it stands: "tensor" (in the tensor itself), "blocks" (one value in all of them),
      * "differing blocks", "scale tensor" (beside it); NULL when not ternary. */
     const char *scale_form;
