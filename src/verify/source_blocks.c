@@ -27,6 +27,20 @@ bool bc_source_is_ternary_by_block(const struct bc_verifier *v, const struct bc_
            bc_weight_is_ternary_by_block(s->model, w, &s->weight_options, v->kernels, bp->block);
 }
 
+bool bc_source_looks_by_block(const struct bc_verifier *v)
+{
+    size_t n_packed = 0, n_many = 0;
+    for (size_t i = 0; i < v->stated.n; i++)
+        if (v->stated.tensors[i].fingerprint_len == 0) return true;
+    if (v->stated.present) return false;
+    for (size_t i = 0; i < v->result->n_tensors; i++) {
+        n_packed += v->tensors[i].scanned;
+        n_many +=
+            v->tensors[i].scanned && v->tensors[i].scan.blocks.form == BC_SCALES_IN_MANY_BLOCKS;
+    }
+    return 2 * n_many > n_packed;
+}
+
 /* ---- scales ---- */
 
 static float decided_scale(const struct bc_ternary *d, uint64_t slice)

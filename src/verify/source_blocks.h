@@ -14,6 +14,11 @@ bool bc_source_is_by_block(const struct bc_verifier *v, const struct bc_weight *
 bool bc_source_is_ternary_by_block(const struct bc_verifier *v, const struct bc_weight *w,
                                    const struct bc_packed *packed);
 
+/* Whether the file was converted with --quant block, when nobody says so: it states empty
+ * fingerprints for packed tensors, or states nothing and the blocks of most of them have several
+ * scales. (A damaged scale alone makes no such file.) */
+bool bc_source_looks_by_block(const struct bc_verifier *v);
+
 /* The scales of all blocks, and of the tensor beside them, against those of the decision: the first
  * difference becomes a problem of the proof. In the blocks they are rounded to float16; beside a
  * tensor of scales they are 1, and that tensor's values the exact ones. */

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "formats/block_pack.h"
+#include "verify/source_blocks.h"
 #include "verify/source_state.h"
 
 void bc_source_close(struct bc_verifier *v)
@@ -186,6 +187,12 @@ enum bitconv_status bc_source_open(struct bc_verifier *v, struct bitconv_error *
     v->source = s;
     if (v->options->conversion != NULL) s->conversion = *v->options->conversion;
     BC_TRY(read_options(s, &options, err));
+    if (s->conversion.quant == NULL && bc_source_looks_by_block(v)) {
+        s->weight_options.mode = BC_QUANT_BLOCK;
+        bc_say(v->sink, BITCONV_NOTE,
+               "blocks have scales of their own: compared with what --quant block makes of the "
+               "checkpoint");
+    }
     s->kind = has_pack(v) ? BC_FILE_PACK : kind_of_floats(v);
     options.ternary_outtype = s->kind == BC_FILE_PACK;
     options.llama_cpp_only_type = s->kind == BC_FILE_Q8_0 || has_block_pack(v);

@@ -135,6 +135,17 @@ static void check_file(const struct convert_run *r, const char *form, enum bitco
     verify_run_release(&run);
 }
 
+/* verify finds out by itself that blocks were quantized by themselves, plain file or not. */
+static void check_untold(const struct convert_run *r)
+{
+    const struct bitconv_verify_options options = {.source = r->model, .n_threads = 1};
+    struct verify_run run = {.status = BITCONV_OK};
+    verify_run(&run, r->result->output, &options);
+    if (!verify_run_ok(&run)) fail_msg("%s", bc_buf_str(&run.problems));
+    assert_true(verify_run_says(&run.notes, "--quant block"));
+    verify_run_release(&run);
+}
+
 /* Every block of a stored tensor has the scale, or 0 where its trits are zeros; returns how many
  * of the latter there are. */
 static size_t check_block_scales(const struct convert_run *r, const char *name, const char *pack,
@@ -301,7 +312,10 @@ static void quantized_by_block(void **state)
             assert_true(c->scale == 0.0f);
             assert_string_equal(r->result->fingerprint, "");
             check_file(r, "differing blocks", BITCONV_NOT_RUN);
+            check_untold(r);
+            r->options.plain = !r->options.plain;
         }
+        r->options.plain = false;
         r->options.quant = NULL;
         llama_model_free(&m);
     }
