@@ -66,9 +66,14 @@ static uint64_t first_nonfinite(const struct bc_verifier *v, const struct bc_val
 /* Whether a tensor is this proof's business, and how it is read. */
 static bool is_float(const struct bc_verifier *v, size_t index, struct bc_decoded *d)
 {
-    char why[256];
-    if (bc_decoded_open(&v->container, index, &v->stated, d, why, sizeof why) != BITCONV_OK)
-        return false; /* the structure and packs proofs say why */
+    char why[512];
+    const enum bitconv_status status =
+        bc_decoded_open(&v->container, index, &v->stated, d, why, sizeof why);
+    /* What no proof looks into is not passed over in silence. */
+    if (status == BITCONV_E_UNSUPPORTED)
+        bc_say(v->sink, BITCONV_WARNING, "%s: its values are not checked: %s",
+               v->result->tensors[index].name, why);
+    if (status != BITCONV_OK) return false; /* the structure and packs proofs say why */
     if (d->packed.format != NULL) return false;
     return d->blocks != NULL || bitconv_dtype_is_float(d->numbers.dtype);
 }

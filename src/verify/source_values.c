@@ -7,6 +7,7 @@
 
 #include "base/bytes.h"
 #include "formats/block_pack.h"
+#include "formats/dequant.h"
 #include "formats/q8_0.h"
 #include "io/gguf_types.h"
 #include "verify/source_blocks.h"
@@ -269,8 +270,10 @@ static bool numbers_of(struct bc_verifier *v, struct bitconv_proof *proof, struc
         c->numbers = (struct numbers){t->type, t->data, type->block, type->block_size};
         return true;
     }
-    bc_problem(v, proof, index, "%s: type %s cannot be compared with a checkpoint yet", c->w->name,
-               v->result->tensors[index].type);
+    const char *refusal = bc_dequant_refusal(t->type_name);
+    bc_problem(v, proof, index, "%s: type %s cannot be compared with a checkpoint%s%s", c->w->name,
+               t->type_name, refusal != NULL ? ": " : ", bitconv does not write it",
+               refusal != NULL ? refusal : "");
     return false;
 }
 

@@ -506,6 +506,30 @@ static void experts(void **state)
     check_file(r, "scale tensor", BITCONV_PASSED);
 }
 
+/* ---- targets ---- */
+
+/* llama.cpp's conventions, but for models with norms in front of the projections. */
+static void targets(void **state)
+{
+    static const struct {
+        const char *fixture, *target;
+    } cases[] = {{"llama-ternary", "llama.cpp"},
+                 {"bitnet", "llama.cpp"},
+                 {"bitnet-1bitllm", "llama.cpp"},
+                 {"qwen3-embed", "bitnet"},
+                 {"gemma3-embed", "bitnet"}};
+    struct convert_run *r = *state;
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        convert_run_model(r, cases[i].fixture, NULL, 0);
+        for (int beside = 0; beside < 2; beside++) {
+            r->options.scale_tensor = beside != 0;
+            convert_run_accept(r, "q2_0");
+            assert_string_equal(r->result->target, cases[i].target);
+            check_file(r, beside ? "scale tensor" : "blocks", BITCONV_PASSED);
+        }
+    }
+}
+
 /* ---- options ---- */
 
 static void options(void **state)
@@ -550,6 +574,7 @@ int main(void)
         TEST(blocks_beyond_float16),
         TEST(q1_0_without_zeros_only),
         TEST(experts),
+        TEST(targets),
         TEST(options),
     };
 #undef TEST

@@ -254,6 +254,30 @@ static void scale_tensors(void **state)
     assert_true(verify_run_says(&f->run.problems, "a.scale: cannot hold the scales of a.weight"));
 }
 
+/* A tensor of scales stands where its weight is packed: blocks whose weight is a misfit lack it. */
+static void scales_of_some_blocks(void **state)
+{
+    struct fixture *f = *state;
+    const uint64_t ne[2] = {COLS, ROWS}, one = 1;
+    const uint8_t scale[4] = {0, 0, 0, 0x3f};
+    for (int missing = 0; missing < 2; missing++) {
+        struct gguf_builder b = {.version = 3};
+        make_blocks(f, "q2_0");
+        gguf_builder_string(&b, "general.architecture", "llama");
+        gguf_builder_u32(&b, "llama.block_count", 2);
+        gguf_builder_data(&b, "blk.0.ffn_up.weight", 42, 2, ne, f->packed, (size_t)f->size);
+        gguf_builder_data(&b, "blk.0.ffn_up.scale", F32, 1, &one, scale, sizeof scale);
+        gguf_builder_tensor(&b, "blk.1.ffn_down.weight", F16, 2, ne, 2 * N);
+        if (!missing) gguf_builder_tensor(&b, "blk.1.ffn_up.weight", F16, 2, ne, 2 * N);
+        char *path = gguf_builder_write(&b, f->dir, "t.gguf");
+        verify_run(&f->run, path, NULL);
+        assert_false(verify_run_says(&f->run.problems, "blk.1.ffn_up.scale is missing"));
+        assert_int_equal(verify_run_says(&f->run.problems, "blk.1.ffn_up.weight is missing"),
+                         missing);
+        free(path);
+    }
+}
+
 /* ---- the forks ---- */
 
 /* Q2_0 with blocks of 128 shows itself by its size: decoded, no pack of ours. */
@@ -311,6 +335,8 @@ static void rotated_types(void **state)
         verify_run(&f->run, path, &options);
         assert_true(verify_run_ok(&f->run));
         assert_int_equal(verify_run_proof(&f->run, "packs")->verdict, BITCONV_NOT_RUN);
+        assert_true(verify_run_says(&f->run.warnings, "a.weight: its values are not checked"));
+        assert_true(verify_run_says(&f->run.warnings, cases[i].name));
         free(path);
     }
 }
@@ -327,6 +353,7 @@ int main(void)
         TEST(scales_of_zeros),
         TEST(damaged_codes),
         TEST(scale_tensors),
+        TEST(scales_of_some_blocks),
         TEST(q2_0_of_128),
         TEST(rotated_types),
     };
