@@ -307,6 +307,28 @@ static void q2_0_of_128(void **state)
     free(path);
 }
 
+/* A tensor so small that both sizes of Q2_0 fill its span: our own files say which it is. */
+static void small_q2_0_of_ours(void **state)
+{
+    static const char *const packs[] = {"q2_0"};
+    struct fixture *f = *state;
+    const uint8_t bytes[16 * 18] = {0};
+    for (int ours = 0; ours < 2; ours++) {
+        struct gguf_builder b = {.version = 3};
+        struct bitconv_inspection *it = NULL;
+        struct bitconv_error err = {0};
+        gguf_builder_string(&b, "general.architecture", "llama");
+        if (ours) gguf_builder_strings(&b, "bitconv.tensor.pack", packs, 1);
+        gguf_builder_data(&b, "a.weight", 42, 2, (const uint64_t[]){128, 8}, bytes, sizeof bytes);
+        char *path = gguf_builder_write(&b, f->dir, "t.gguf");
+        assert_int_equal(bitconv_inspect(path, NULL, NULL, &it, &err), BITCONV_OK);
+        assert_string_equal(it->dialect, ours ? "upstream" : "ambiguous");
+        assert_int_equal(strstr(it->dialect_evidence, "bitconv.tensor.pack decides") != NULL, ours);
+        bitconv_inspection_free(it);
+        free(path);
+    }
+}
+
 /* The rotated types are listed with their names; verify goes through everything that can be. */
 static void rotated_types(void **state)
 {
@@ -355,6 +377,7 @@ int main(void)
         TEST(scale_tensors),
         TEST(scales_of_some_blocks),
         TEST(q2_0_of_128),
+        TEST(small_q2_0_of_ours),
         TEST(rotated_types),
     };
     return cmocka_run_group_tests_name("verify_blocks", tests, NULL, NULL);
