@@ -21,7 +21,9 @@ struct settings {
 static const struct option_row options[] = {
     {"outtype", 0, OPTION_STRING, OPTION(outtype), "T",
      "type of the linear weights: f32 f16 bf16\nq8_0 i2_s tl1 tl2 bitcos t5 tq1_0 tq2_0\nq2_0 "
-     "q1_0"},
+     "q1_0, or auto"},
+    {"auto-packs", 0, OPTION_STRING, OPTION(auto_packs), "LIST",
+     "outtype auto: the smallest of these for each\ntensor (default: bitcos,t5)"},
     {"outfile", 'o', OPTION_STRING, OPTION(outfile), "FILE", "output (default: DIR/NAME-T.gguf)"},
     {"force", 'f', OPTION_FLAG, OPTION(force), NULL, "replace an existing output"},
     {"dry-run", 'n', OPTION_FLAG, OPTION(dry_run), NULL,
@@ -71,29 +73,6 @@ static const struct option_row options[] = {
     {NULL, 0, OPTION_FLAG, 0, NULL, NULL},
 };
 
-/* Whether the GGUF itself went to standard output, which then has no room for anything else. */
-static bool is_stdout(const char *path)
-{
-    static const char *const names[] = {"/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"};
-    for (size_t i = 0; path != NULL && i < sizeof names / sizeof names[0]; i++)
-        if (strcmp(path, names[i]) == 0) return true;
-    return false;
-}
-
-static void report(const struct ui *ui, const struct settings *s,
-                   const struct bitconv_conversion *c)
-{
-    if (is_stdout(s->options.outfile) && !s->options.dry_run) return;
-    if (ui->globals->json) {
-        convert_print_json(ui, c);
-        return;
-    }
-    if (ui->globals->quiet) return;
-    if (s->options.dry_run) convert_print_plan(ui, c);
-    convert_print_tensors(ui, c, ui->globals->verbose);
-    convert_print_summary(ui, c, s->options.dry_run);
-}
-
 static int write_report(struct ui *ui, const struct settings *s, const struct bitconv_conversion *c)
 {
     struct report report;
@@ -142,7 +121,7 @@ static int run(struct ui *ui, const struct globals *globals, const void *setting
     if (s.options.outtype == NULL && !s.options.vocab_only)
         return ui_usage(ui, "convert",
                         "--outtype is missing: f32, f16, bf16, q8_0, i2_s, tl1, tl2, bitcos, t5, "
-                        "tq1_0, tq2_0, q2_0 or q1_0");
+                        "tq1_0, tq2_0, q2_0, q1_0 or auto");
     if (s.allow_nonfinite != NULL && strcmp(s.allow_nonfinite, "zero") != 0)
         return ui_usage(ui, "convert", "--allow-nonfinite: '%s' is not zero", s.allow_nonfinite);
     s.options.allow_nonfinite_zero = s.allow_nonfinite != NULL;
@@ -154,7 +133,7 @@ static int run(struct ui *ui, const struct globals *globals, const void *setting
     if (s.check) return check(ui, args[0], &s.options);
     if (bitconv_convert(args[0], &s.options, &ui->sink, &c, &err) != BITCONV_OK)
         return ui_fail(ui, &err);
-    report(ui, &s, c);
+    convert_print(ui, c, s.options.outfile, s.options.dry_run);
     const int status = s.report != NULL ? write_report(ui, &s, c) : 0;
     bitconv_conversion_free(c);
     return status;

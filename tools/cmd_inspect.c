@@ -22,7 +22,8 @@ static const struct option_row options[] = {
     {"all", 0, OPTION_FLAG, offsetof(struct settings, all), NULL,
      "do not cut long arrays and texts"},
     {"stats", 0, OPTION_FLAG, offsetof(struct settings, stats), NULL,
-     "trit histogram, zeros, entropy, scale;\nrange, mean, outliers of float tensors"},
+     "trit histogram, zeros, entropy, scale, sizes\nin other packs; range, mean, outliers "
+     "of\nfloat tensors"},
     {"hash", 0, OPTION_FLAG, offsetof(struct settings, hash), NULL,
      "XXH3-128 of the bytes, ternary fingerprints"},
     {"tensor", 0, OPTION_STRING, offsetof(struct settings, tensor), "NAME",

@@ -165,7 +165,8 @@ void convert_print_summary(const struct ui *ui, const struct bitconv_conversion 
     ui_bytes(&out, c->file_size);
     bc_buf_puts(&out, "\narchitecture ");
     ui_cell(&out, c->architecture, 0, false);
-    bc_buf_printf(&out, ", conventions of %s\n\n", c->target);
+    if (c->target != NULL) bc_buf_printf(&out, ", conventions of %s", c->target);
+    bc_buf_puts(&out, "\n\n");
     if (c->n_tensors > 0) {
         put_types(ui, &out, c);
         put_trits(&out, c);
@@ -223,6 +224,24 @@ void convert_print_tensors(const struct ui *ui, const struct bitconv_conversion 
         bc_buf_printf(&out, " %10.3g", t->relative_error);
         if (rounded) bc_buf_printf(&out, " %8.1e", t->scale_error);
         bc_buf_puts(&out, t->misfit ? " misfit\n" : "\n");
+    }
+    bc_buf_putc(&out, '\n');
+    ui_write(&out);
+    bc_buf_release(&out);
+}
+
+/* Outtype auto: why each tensor got its pack. */
+static void print_choices(const struct ui *ui, const struct bitconv_conversion *c)
+{
+    struct bc_buf out = {0};
+    put_heading(ui, &out,
+                "tensor                           pack      zeros bits/weight entropy bound");
+    for (size_t i = 0; i < c->n_tensors; i++) {
+        const struct bitconv_converted_tensor *t = &c->tensors[i];
+        if (t->pack == NULL) continue;
+        ui_cell(&out, t->name, NAME_WIDTH, true);
+        bc_buf_printf(&out, " %-7s %5.1f %% %11.3f %13.3f\n", t->pack, 100.0 * t->zeros,
+                      8.0 * (double)t->size / (double)t->parameters, t->entropy_bound);
     }
     bc_buf_putc(&out, '\n');
     ui_write(&out);
@@ -297,6 +316,7 @@ static void json_tensor(struct bc_jw *w, const struct bitconv_converted_tensor *
     bc_jw_key_string(w, "pack", t->pack);
     bc_jw_key_string(w, "how", t->how);
     json_number(w, "zeros", ternary, t->zeros);
+    json_number(w, "entropy_bound", ternary, t->entropy_bound);
     bc_jw_key(w, "scale");
     if (ternary && t->scale != 0.0f)
         bc_jw_f32(w, t->scale);
@@ -350,4 +370,30 @@ void convert_print_json(const struct ui *ui, const struct bitconv_conversion *c)
     bc_buf_putc(&out, '\n');
     ui_write(&out);
     bc_buf_release(&out);
+}
+
+/* ---- everything ---- */
+
+/* Whether the GGUF itself went to standard output, which then has no room for anything else. */
+static bool is_stdout(const char *path)
+{
+    static const char *const names[] = {"/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"};
+    for (size_t i = 0; path != NULL && i < sizeof names / sizeof names[0]; i++)
+        if (strcmp(path, names[i]) == 0) return true;
+    return false;
+}
+
+void convert_print(const struct ui *ui, const struct bitconv_conversion *c, const char *outfile,
+                   bool dry_run)
+{
+    if (is_stdout(outfile) && !dry_run) return;
+    if (ui->globals->json) {
+        convert_print_json(ui, c);
+        return;
+    }
+    if (ui->globals->quiet) return;
+    if (dry_run) convert_print_plan(ui, c);
+    convert_print_tensors(ui, c, ui->globals->verbose);
+    if (strcmp(c->outtype, "auto") == 0) print_choices(ui, c);
+    convert_print_summary(ui, c, dry_run);
 }

@@ -6,6 +6,10 @@
 #include "bitconv/convert.h"
 #include "ui.h"
 
+/* All that a command says about its result: JSON, or the tables; the plan too when it was a dry run.
+ * Nothing when the GGUF itself went to standard output (`outfile`). */
+void convert_print(const struct ui *ui, const struct bitconv_conversion *c, const char *outfile,
+                   bool dry_run);
 /* A table of types: tensors, parameters, bytes, bits per weight; how the trits came about; hints.
  */
 void convert_print_summary(const struct ui *ui, const struct bitconv_conversion *c, bool dry_run);

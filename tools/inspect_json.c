@@ -120,6 +120,21 @@ static void write_gguf(struct bc_jw *w, const struct inspect_view *view)
     bc_jw_end_object(w);
 }
 
+/* {PACK: bytes or null where the pack cannot hold the tensor}. */
+static void write_sizes(struct bc_jw *w, const struct bitconv_tensor_stats *s)
+{
+    bc_jw_key(w, "sizes");
+    bc_jw_begin_object(w);
+    for (size_t i = 0; i < s->n_sizes; i++) {
+        bc_jw_key(w, s->sizes[i].pack);
+        if (s->sizes[i].bytes != 0)
+            bc_jw_u64(w, s->sizes[i].bytes);
+        else
+            bc_jw_null(w);
+    }
+    bc_jw_end_object(w);
+}
+
 static void write_stats(struct bc_jw *w, const struct bitconv_tensor_stats *s)
 {
     bc_jw_key(w, "stats");
@@ -134,6 +149,8 @@ static void write_stats(struct bc_jw *w, const struct bitconv_tensor_stats *s)
         bc_jw_key_u64(w, "plus", s->plus);
         bc_jw_key_u64(w, "illegal", s->illegal);
         bc_jw_key_f64(w, "entropy", s->entropy);
+        bc_jw_key_f64(w, "entropy_bound", s->entropy_bound);
+        write_sizes(w, s);
         bc_jw_key(w, "one_code");
         bc_jw_bool(w, s->one_code);
     } else {

@@ -306,6 +306,57 @@ static void show_ternary_stats(const struct inspect_view *view, struct bc_buf *o
     }
 }
 
+/* One pack over all ternary tensors that have sizes. */
+struct pack_total {
+    uint64_t tensors, weights, bytes; /* of those that it holds */
+};
+
+static struct pack_total total_of(const struct inspect_view *view, size_t pack)
+{
+    struct pack_total total = {0, 0, 0};
+    for (size_t i = 0; i < view->it->n_tensors; i++) {
+        const struct bitconv_tensor_stats *s = &view->it->tensors[i].stats;
+        if (pack >= s->n_sizes || s->sizes[pack].bytes == 0) continue;
+        total.tensors++;
+        total.weights += view->it->tensors[i].n_elements;
+        total.bytes += s->sizes[pack].bytes;
+    }
+    return total;
+}
+
+/* What the ternary tensors would take in each pack, against the bound. */
+static void show_pack_sizes(const struct inspect_view *view, struct bc_buf *out)
+{
+    const struct bitconv_tensor_stats *any = NULL;
+    double bits = 0.0, zeros = 0.0;
+    uint64_t weights = 0;
+    size_t n = 0;
+    for (size_t i = 0; i < view->it->n_tensors; i++) {
+        const struct bitconv_inspected_tensor *t = &view->it->tensors[i];
+        if (t->stats.n_sizes == 0) continue;
+        any = &t->stats;
+        n++;
+        weights += t->n_elements;
+        zeros += t->stats.zeros * (double)t->n_elements;
+        bits += t->stats.entropy_bound * (double)t->n_elements;
+    }
+    if (weights == 0) return;
+    heading(view, out, "sizes in other packs");
+    bc_buf_printf(out, "%zu tensor%s, %.1f%% zeros; entropy bound %.3f bits a weight\n", n,
+                  view_plural(n), 100.0 * zeros / (double)weights, bits / (double)weights);
+    bc_buf_printf(out, "%-10s %9s %15s %12s\n", "", "holds", "bytes", "bits/weight");
+    for (size_t p = 0; p < any->n_sizes; p++) {
+        const struct pack_total total = total_of(view, p);
+        bc_buf_printf(out, "%-10s %9" PRIu64, any->sizes[p].pack, total.tensors);
+        if (total.weights == 0) {
+            bc_buf_putc(out, '\n');
+            continue;
+        }
+        right_count(out, total.bytes, 16);
+        bc_buf_printf(out, " %12.3f\n", 8.0 * (double)total.bytes / (double)total.weights);
+    }
+}
+
 static void show_number_stats(const struct inspect_view *view, struct bc_buf *out)
 {
     bool first = true;
@@ -412,6 +463,7 @@ void inspect_text(const struct inspect_view *view, struct bc_buf *out)
     if (view->tensors && view->it->n_tensors > 0) show_table(view, out);
     if (view->stats) {
         show_ternary_stats(view, out);
+        show_pack_sizes(view, out);
         show_number_stats(view, out);
     }
     if (view->hash && view->it->n_tensors > 0) show_hashes(view, out);

@@ -22,6 +22,7 @@
 #include "bitconv/diff.h"
 #include "bitconv/gguf.h"
 #include "bitconv/inspect.h"
+#include "bitconv/repack.h"
 #include "bitconv/safetensors.h"
 #include "bitconv/status.h"
 #include "bitconv/support.h"

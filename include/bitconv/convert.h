@@ -12,10 +12,13 @@ extern "C" {
 
 /* Zero-initialise: zero and NULL mean the default. Strings are borrowed for the call. */
 struct bitconv_convert_options {
-    const char *outtype; /* "f32", "f16", "bf16", "q8_0" or a pack: "i2_s", "tl1", ... (required) */
-    const char *outfile; /* NULL: DIR/NAME-T.gguf */
-    const char *target;  /* "auto", "bitnet", "llama.cpp" */
-    const char *dialect; /* "bitnet" or "bitnet-rebased" */
+    /* "f32", "f16", "bf16", "q8_0", a pack: "i2_s", "tl1", ..., or "auto": per tensor the smallest
+     * of auto_packs (required) */
+    const char *outtype;
+    const char *auto_packs;    /* for outtype "auto": "bitcos,t5" unless set */
+    const char *outfile;       /* NULL: DIR/NAME-T.gguf */
+    const char *target;        /* "auto", "bitnet", "llama.cpp" */
+    const char *dialect;       /* "bitnet" or "bitnet-rebased" */
     const char *arch_name;     /* general.architecture where readers differ */
     const char *name;          /* general.name */
     const char *pre;           /* tokenizer.ggml.pre */
@@ -55,6 +58,7 @@ struct bitconv_converted_tensor {
     uint64_t ne[4];
     uint64_t parameters, size;
     double zeros;          /* share of zero trits; -1: not ternary */
+    double entropy_bound;  /* bits a weight that no lossless pack goes below at that share; -1 */
     float scale;           /* the effective multiplier (slice 0); 0 where blocks have several */
     float stored_scale;    /* as in the checkpoint; 0 when computed */
     double relative_error; /* |W - trit*scale| / |W| (Frobenius), 0 when exact; -1: not ternary */

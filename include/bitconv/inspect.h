@@ -48,8 +48,13 @@ struct bitconv_inspected_key {
 /* Statistics of one tensor. What was computed depends on `kind`. */
 enum bitconv_stats_kind {
     BITCONV_STATS_NONE,    /* not asked for, or a type whose values are not decoded */
-    BITCONV_STATS_TERNARY, /* minus, zero, plus, illegal, zeros, entropy, scale */
+    BITCONV_STATS_TERNARY, /* minus, zero, plus, illegal, zeros, entropy.., sizes, scale */
     BITCONV_STATS_NUMBERS  /* zero, nonfinite, zeros, min .. outliers */
+};
+/* What a ternary tensor would take in a pack. */
+struct bitconv_pack_size {
+    const char *pack;
+    uint64_t bytes; /* 0: the pack cannot hold it */
 };
 struct bitconv_tensor_stats {
     enum bitconv_stats_kind kind;
@@ -57,9 +62,12 @@ struct bitconv_tensor_stats {
     uint64_t illegal;           /* codes that the pack does not define */
     double zeros;               /* share of zeros, 0 to 1; 0 for an empty tensor */
     double entropy;             /* bits per trit of the three-symbol histogram */
-    float scale;                /* of slice 0; NaN where blocks have several */
-    bool one_code;              /* every trit is the same one (as in a zero-filled hole) */
-    uint64_t nonfinite;         /* NaN and Inf; the numbers below leave them out */
+    double entropy_bound; /* the same for signs that are equally frequent: a function of zeros */
+    const struct bitconv_pack_size *sizes; /* by pack, each of `n_sizes`; NULL unless in a pack */
+    size_t n_sizes;
+    float scale;        /* of slice 0; NaN where blocks have several */
+    bool one_code;      /* every trit is the same one (as in a zero-filled hole) */
+    uint64_t nonfinite; /* NaN and Inf; the numbers below leave them out */
     double min, max, mean, stddev;
     uint64_t outliers; /* values further than 6 standard deviations from the mean */
 };

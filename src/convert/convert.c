@@ -3,22 +3,15 @@
  *
  * Everything that can speak against a conversion is found out before the first byte of the output:
  * open, understand, plan types and sizes, read the values once for statistics. Then the values are
- * read a second time, made into bytes and written. The metadata in front of them holds fingerprints
- * that are known only behind them: their size is fixed, so the header is written with room for them
- * and once more at the end. An output that cannot be written twice (a pipe) is computed twice. */
+ * read a second time, made into bytes and written (emit.c). */
 #include "bitconv/convert.h"
 
-#include <inttypes.h>
 #include <string.h>
 
 #include "base/mem.h"
-#include "convert/bitconv_keys.h"
+#include "convert/emit.h"
 #include "convert/metadata.h"
-#include "convert/outputs.h"
-#include "convert/plan.h"
 #include "convert/plan_types.h"
-#include "convert/stream.h"
-#include "convert/whole.h"
 
 /* All that lives during one conversion. Zero-initialise. */
 struct run {
@@ -29,14 +22,7 @@ struct run {
     struct bc_pool *pool;
     struct bc_plan plan;
     struct bc_outputs outputs;
-    char *path;    /* of the output; in the outputs' arena */
-    bool has_keys; /* bitconv.* metadata depends on the values */
-};
-
-/* What the caller gets, with its memory. */
-struct result {
-    struct bitconv_conversion public;
-    struct bc_arena arena;
+    struct bc_emission emission;
 };
 
 static void release_run(struct run *r)
@@ -76,10 +62,7 @@ static enum bitconv_status examine(struct run *r, const char *name,
     if (status != BITCONV_OK && err != NULL && err->status == BITCONV_OK) *err = failure;
     BC_TRY(status);
     BC_TRY(bc_plan_settle(&r->setup, &r->plan, r->sink, err));
-    if (r->setup.options->plain) return BITCONV_OK;
-    BC_TRY(bc_bitconv_keys(&r->plan, r->ckpt->base_name, *out, err));
-    r->has_keys = bitconv_gguf_writer_has(*out, "bitconv.tensor.name");
-    return BITCONV_OK;
+    return bc_emit_keys(&r->emission, *out, err);
 }
 
 /* llama.cpp multiplies by NAME.scale tensors where the graph of a family says so. */
@@ -105,91 +88,28 @@ static enum bitconv_status prepare(struct run *r, struct bitconv_error *err)
                "(verify --i2s-layout 64)");
     warn_scale_tensors(r);
     BC_TRY(bc_outputs_begin(&r->setup, r->ckpt, &r->outputs, err));
-    BC_TRY(bc_outputs_path(&r->setup, name, &r->outputs.arena, &r->path, err));
+    char *path = NULL;
+    BC_TRY(bc_outputs_path(&r->setup, name, &r->outputs.arena, &path, err));
     if (o->split_max_size == 0)
-        BC_TRY(bc_outputs_probe(&r->setup, &r->outputs, r->path, bc_plan_size(&r->plan), err));
+        BC_TRY(bc_outputs_probe(&r->setup, &r->outputs, path, bc_plan_size(&r->plan), err));
+    r->emission = (struct bc_emission){.setup = &r->setup,
+                                       .model = r->model,
+                                       .pool = r->pool,
+                                       .sink = r->sink,
+                                       .plan = &r->plan,
+                                       .outputs = &r->outputs,
+                                       .path = path,
+                                       .source = r->ckpt->base_name};
     struct bitconv_gguf_writer *w = NULL;
     const enum bitconv_status status = examine(r, name, &w, err);
     if (status != BITCONV_OK) {
         bitconv_gguf_writer_free(w);
         return status;
     }
-    return bc_outputs_layout(&r->setup, &r->plan, w, r->path, r->sink, &r->outputs, err);
-}
-
-static enum bitconv_status stream(struct run *r, bool write, struct bitconv_error *err)
-{
-    struct bc_out **files = bc_alloc_array(r->outputs.n_files, sizeof *files);
-    if (files == NULL) return bc_fail_nomem(err, "list of outputs");
-    for (uint32_t i = 0; i < r->outputs.n_files; i++)
-        files[i] = r->outputs.files[i].out;
-    const struct bc_stream_job job = {.setup = &r->setup,
-                                      .model = r->model,
-                                      .plan = &r->plan,
-                                      .pool = r->pool,
-                                      .sink = r->sink,
-                                      .files = write ? files : NULL,
-                                      .places = r->outputs.places,
-                                      .what = write ? "writing" : "computing"};
-    const enum bitconv_status status = bc_stream_run(&job, err);
-    bc_free((void *)files);
-    return status;
-}
-
-/* Puts the results of the pass over the values into the metadata. */
-static enum bitconv_status refresh_keys(struct run *r, bool rewrite, struct bitconv_error *err)
-{
-    if (!r->has_keys) return BITCONV_OK;
-    BC_TRY(bc_bitconv_keys(&r->plan, r->ckpt->base_name, r->outputs.files[0].writer, err));
-    return bc_outputs_update(&r->outputs, rewrite, err);
-}
-
-static enum bitconv_status write_outputs(struct run *r, struct bitconv_error *err)
-{
-    BC_TRY(bc_outputs_open(&r->setup, &r->outputs, err));
-    const bool seekable = bc_outputs_seekable(&r->outputs);
-    if (r->has_keys && !seekable) {
-        BC_TRY(stream(r, false, err));
-        BC_TRY(refresh_keys(r, false, err));
-    }
-    BC_TRY(bc_outputs_headers(&r->outputs, err));
-    BC_TRY(stream(r, true, err));
-    if (seekable) BC_TRY(refresh_keys(r, true, err));
-    if (bc_canceled(r->sink)) return bc_fail(err, BITCONV_E_CANCELED, "canceled");
-    return bc_outputs_commit(&r->outputs, err);
-}
-
-/* A dry run goes through everything but the writing. */
-static enum bitconv_status rehearse(struct run *r, struct bitconv_error *err)
-{
-    for (uint32_t i = 0; i < r->outputs.n_files; i++)
-        BC_TRY(bc_outputs_probe(
-            &r->setup, &r->outputs, r->outputs.files[i].path,
-            i == 0 ? bc_outputs_size(&r->outputs) : r->outputs.files[i].file_size, err));
-    return stream(r, false, err);
+    return bc_outputs_layout(&r->setup, &r->plan, w, path, r->sink, &r->outputs, err);
 }
 
 /* ---- what the values turned out to be ---- */
-
-static void warn_tensor(const struct run *r, const struct bc_plan_tensor *t)
-{
-    const char *name = t->weight->name;
-    if (t->n_flushed > 0)
-        bc_say(r->sink, BITCONV_NOTE, "%s: %" PRIu64 " values are too small for F16 and became 0",
-               name, t->n_flushed);
-    if (!bc_plan_has_trits(t) || t->n < 2) return;
-    for (int i = 0; i < 3; i++) {
-        if (t->counts[i] != t->n) continue;
-        if (i == 1)
-            bc_say(r->sink, BITCONV_WARNING,
-                   "%s: all %" PRIu64 " weights are zero: damaged checkpoints look like this", name,
-                   t->n);
-        else
-            bc_say(r->sink, BITCONV_WARNING,
-                   "%s: all %" PRIu64 " weights are %+d: a hole in a packed file looks like this",
-                   name, t->n, i - 1);
-    }
-}
 
 static void note_references(const struct run *r)
 {
@@ -213,79 +133,21 @@ static void look_back(struct run *r)
         struct bc_plan_tensor *t = &r->plan.tensors[i];
         t->reference_differs = bc_reference_differs(&r->setup, r->model, t->weight, &t->type,
                                                     &t->decision, t->loss.n_minus_zero);
-        warn_tensor(r, t);
     }
+    bc_emit_warn(&r->emission);
     note_references(r);
 }
 
-/* ---- the result ---- */
-
-static void describe_tensor(struct bc_arena *arena, const struct bc_plan_tensor *t,
-                            struct bitconv_converted_tensor *out)
-{
-    const struct bc_weight *w = t->weight;
-    const struct bc_ternary *d = &t->decision;
-    out->name = bc_arena_strdup(arena, w->name);
-    out->source =
-        w->n_sources > 0 ? bc_arena_strdup(arena, w->sources[0].tensor->name) : "(generated)";
-    out->type = t->type.type_name;
-    out->pack = t->type.pack != NULL ? t->type.pack->name : NULL;
-    out->how = bc_plan_has_trits(t) ? bc_how_name(t->by_block ? BC_HOW_BLOCKS : d->how) : NULL;
-    out->n_dims = w->n_dims;
-    memcpy(out->ne, w->ne, sizeof out->ne);
-    out->parameters = t->n;
-    out->size = t->size;
-    out->zeros = bc_plan_zeros(t);
-    if (t->ternary)
-        out->scale = d->scales[0];
-    else if (t->n_block_scales > 0)
-        out->scale = t->block_scales[0];
-    if (t->counts[0] + t->counts[2] > 0) out->scale_error = t->scale_error;
-    out->stored_scale = d->stored != NULL ? d->stored[0] : 0.0f;
-    out->relative_error = bc_plan_relative_error(t);
-    if (bc_plan_has_fingerprint(t)) bc_hash128_hex(t->fingerprint, out->fingerprint);
-    out->reference_differs = t->reference_differs;
-    out->misfit = t->misfit;
-}
-
-static enum bitconv_status describe(const struct run *r, struct result *out,
-                                    struct bitconv_error *err)
-{
-    struct bitconv_conversion *c = &out->public;
-    struct bc_arena *arena = &out->arena;
-    const bool split = r->outputs.n_files > 1;
-    c->output = bc_arena_strdup(arena, split ? r->outputs.files[0].path : r->path);
-    c->outtype = r->setup.out.name;
-    c->target = r->model->target == BC_TARGET_BITNET ? "bitnet" : "llama.cpp";
-    c->architecture = bc_arena_strdup(arena, r->model->arch_name);
-    c->tensors = bc_arena_alloc(arena, r->plan.n_tensors, sizeof *c->tensors);
-    if (c->output == NULL || c->architecture == NULL || c->tensors == NULL)
-        return bc_fail_nomem(err, "result of the conversion");
-    for (; c->n_tensors < r->plan.n_tensors; c->n_tensors++) {
-        struct bitconv_converted_tensor *t = &c->tensors[c->n_tensors];
-        describe_tensor(arena, &r->plan.tensors[c->n_tensors], t);
-        if (t->name == NULL || t->source == NULL)
-            return bc_fail_nomem(err, "result of the conversion");
-    }
-    c->n_files = r->outputs.n_files;
-    c->file_size = bc_outputs_size(&r->outputs);
-    /* A header is there twice: as values and as bytes. */
-    c->peak_memory = bc_stream_memory(&r->plan) + 2 * bc_outputs_headers_size(&r->outputs) +
-                     r->plan.n_tensors * sizeof *r->plan.tensors;
-    c->tensor_memory = bc_whole_memory(&r->plan);
-    return bc_plan_fingerprint(&r->plan, c->fingerprint, err);
-}
-
-static enum bitconv_status run_all(struct run *r, struct result *out, struct bitconv_error *err)
+static enum bitconv_status run_all(struct run *r, struct bitconv_conversion **out,
+                                   struct bitconv_error *err)
 {
     BC_TRY(load(r, err));
     BC_TRY(prepare(r, err));
-    if (r->setup.options->dry_run)
-        BC_TRY(rehearse(r, err));
-    else
-        BC_TRY(write_outputs(r, err));
+    BC_TRY(bc_emit(&r->emission, err));
     look_back(r);
-    return describe(r, out, err);
+    return bc_emit_describe(&r->emission,
+                            r->model->target == BC_TARGET_BITNET ? "bitnet" : "llama.cpp",
+                            r->model->arch_name, out, err);
 }
 
 enum bitconv_status bitconv_convert(const char *dir, const struct bitconv_convert_options *options,
@@ -294,23 +156,8 @@ enum bitconv_status bitconv_convert(const char *dir, const struct bitconv_conver
 {
     struct run r = {.sink = sink};
     *out = NULL;
-    struct result *result = bc_alloc_array(1, sizeof *result);
-    if (result == NULL) return bc_fail_nomem(err, "result of the conversion");
-    result->public.internal = result;
     enum bitconv_status status = bc_setup_make(dir, options, &r.setup, err);
-    if (status == BITCONV_OK) status = run_all(&r, result, err);
+    if (status == BITCONV_OK) status = run_all(&r, out, err);
     release_run(&r);
-    if (status == BITCONV_OK)
-        *out = &result->public;
-    else
-        bitconv_conversion_free(&result->public);
     return status;
-}
-
-void bitconv_conversion_free(struct bitconv_conversion *conversion)
-{
-    if (conversion == NULL) return;
-    struct result *result = conversion->internal;
-    bc_arena_release(&result->arena);
-    bc_free(result);
 }

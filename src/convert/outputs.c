@@ -118,6 +118,21 @@ enum bitconv_status bc_outputs_begin(const struct bc_setup *setup, const struct 
     return BITCONV_OK;
 }
 
+enum bitconv_status bc_outputs_begin_gguf(const struct bc_setup *setup,
+                                          const struct bitconv_gguf *file, const char *config,
+                                          struct bc_outputs *out, struct bitconv_error *err)
+{
+    const uint32_t n = bitconv_gguf_n_shards(file);
+    *out = (struct bc_outputs){.files = NULL};
+    out->inputs = bc_arena_alloc(&out->arena, (size_t)n + 2, sizeof *out->inputs);
+    if (out->inputs == NULL) return bc_fail_nomem(err, "list of inputs");
+    for (uint32_t i = 0; i < n; i++)
+        add_input_path(out, bitconv_gguf_shard_path(file, i));
+    add_input_path(out, setup->options->kernel_config);
+    add_input_path(out, config);
+    return BITCONV_OK;
+}
+
 /* ---- opening ---- */
 
 static enum bitconv_status open_file(const struct bc_setup *setup, const struct bc_outputs *o,

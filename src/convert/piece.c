@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/bytes.h"
+#include "convert/plan_values.h"
 #include "formats/block_pack.h"
 #include "formats/dequant.h"
 #include "formats/q8_0.h"
@@ -56,8 +57,7 @@ static enum bitconv_status fill_blocks(const struct filler *f)
     for (size_t done = 0; done < p->n; done += n) {
         float values[BC_LOSS_VALUES], kept[BC_LOSS_VALUES]; /* whole blocks of every pack */
         n = p->n - done < BC_LOSS_VALUES ? p->n - done : BC_LOSS_VALUES;
-        BC_TRY(bc_weight_f32_at(f->model, t->weight, &f->setup->weights, f->k, p->first + done, n,
-                                values, &p->err));
+        BC_TRY(bc_plan_f32_at(f->setup, f->model, t, p->first + done, n, values, &p->err));
         bp->from_floats(f->k, values, n / bp->block, packed);
         decoder->rows(packed, n / bp->block, kept);
         bc_trit_loss_add(&p->loss, values, kept, n);
@@ -82,8 +82,7 @@ static enum bitconv_status fill_packed(const struct filler *f)
     if (t->by_block) return fill_blocks(f);
     const struct bc_pack_shape shape = {.cols = p->n, .rows = 1, .slices = 1, .n = p->n};
     int8_t *trits = (int8_t *)(p->slot + 2 * BC_PIECE_VALUES);
-    BC_TRY(bc_weight_trits_at(f->model, t->weight, &t->decision, &f->setup->weights, f->k, p->first,
-                              p->n, trits, &p->loss, &p->err));
+    BC_TRY(bc_plan_trits_at(f->setup, f->model, t, p->first, p->n, trits, &p->loss, &p->err));
     f->k->count_trits(trits, p->n, p->counts);
     p->trits = trits;
     if (bc_plan_is_whole(t)) return BITCONV_OK;
@@ -163,8 +162,7 @@ static enum bitconv_status chunk_of_trits(const struct filler *f, uint64_t at, s
     const struct bc_ternary *d = &t->decision;
     const uint64_t slice = at / (t->n / d->n_scales);
     int8_t trits[CHUNK];
-    BC_TRY(bc_weight_trits_at(f->model, t->weight, d, &f->setup->weights, f->k, at, n, trits,
-                              &p->loss, &p->err));
+    BC_TRY(bc_plan_trits_at(f->setup, f->model, t, at, n, trits, &p->loss, &p->err));
     f->k->count_trits(trits, n, p->counts);
     f->k->trits_to_f32(trits, n, d->scales[slice], values);
     return BITCONV_OK;
@@ -188,8 +186,7 @@ static enum bitconv_status fill_floats(const struct filler *f)
         if (t->ternary)
             BC_TRY(chunk_of_trits(f, at, n, values));
         else
-            BC_TRY(bc_weight_f32_at(f->model, t->weight, &f->setup->weights, f->k, at, n, values,
-                                    &p->err));
+            BC_TRY(bc_plan_f32_at(f->setup, f->model, t, at, n, values, &p->err));
         put_floats(f, values, n, p->slot + float_bytes(type_id, done));
     }
     p->data = p->slot;
@@ -225,6 +222,11 @@ static enum bitconv_status fill(const struct filler *f)
     struct bc_piece *p = f->p;
     const uint32_t type_id = p->tensor->type.type_id;
     enum bitconv_dtype dtype = BITCONV_F32;
+    if (bc_plan_is_copy(p->tensor)) {
+        p->data = p->tensor->origin->bytes + p->first;
+        p->size = p->n;
+        return BITCONV_OK;
+    }
     if (p->tensor->type.pack != NULL) return fill_packed(f);
     const uint8_t *stored = stored_bytes(p, &dtype);
     if (stored != NULL && is_same_type(dtype, type_id)) {

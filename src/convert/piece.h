@@ -14,7 +14,7 @@
 
 struct bc_piece {
     struct bc_plan_tensor *tensor;
-    uint64_t first; /* of the tensor's flat order */
+    uint64_t first; /* of the tensor's flat order; of copies (bc_plan_is_copy) in bytes, as n */
     size_t n;
     bool starts, ends; /* the tensor with this piece */
     uint8_t *slot;     /* BC_PIECE_SLOT bytes */

@@ -8,6 +8,7 @@
 
 #include "base/bytes.h"
 #include "base/mem.h"
+#include "convert/auto_pack.h"
 #include "convert/plan_blocks.h"
 #include "convert/plan_types.h"
 #include "formats/q8_0.h"
@@ -85,6 +86,11 @@ uint32_t bc_plan_file_shape(const struct bc_plan_tensor *t, uint64_t ne[4])
     return payload ? 1 : t->weight->n_dims;
 }
 
+bool bc_plan_is_copy(const struct bc_plan_tensor *t)
+{
+    return t->origin != NULL && t->origin->bytes != NULL;
+}
+
 bool bc_plan_is_whole(const struct bc_plan_tensor *t)
 {
     return t->type.pack != NULL && t->type.pack->granule == 0;
@@ -101,8 +107,8 @@ enum bitconv_status bc_plan_set_size(struct bc_plan_tensor *t, struct bitconv_er
                    t->type.type_name);
 }
 
-/* Can a tensor of its shape have its type? If not, the reason goes to why. */
-static bool fits(const struct bc_setup *setup, struct bc_plan_tensor *t, char *why, size_t why_size)
+bool bc_plan_fits(const struct bc_setup *setup, struct bc_plan_tensor *t, char *why,
+                  size_t why_size)
 {
     if (t->type.pack != NULL)
         return bc_format_fit(t->type.pack, &setup->tilings, &t->shape, why, why_size);
@@ -123,7 +129,7 @@ enum bitconv_status bc_plan_misfit(const struct bc_setup *setup, struct bc_plan_
     t->misfit = true;
     t->by_block = false;
     t->type = setup->misfit;
-    if (!fits(setup, t, as_well, sizeof as_well)) {
+    if (!bc_plan_fits(setup, t, as_well, sizeof as_well)) {
         bc_finding(findings, BITCONV_E_UNSUPPORTED, "%s: misfit: %s; and --on-misfit %s: %s",
                    t->weight->name, why, setup->misfit.name, as_well);
         return BITCONV_OK;
@@ -145,7 +151,10 @@ static enum bitconv_status plan_tensor(const struct bc_setup *setup, const struc
         t->by_block = t->type.pack != NULL;
         t->ternary = false;
     }
-    if (!fits(setup, t, why, sizeof why)) return bc_plan_misfit(setup, t, why, findings, err);
+    const bool fits = t->type.pack != NULL && setup->n_autos > 0
+                          ? bc_auto_first(setup, t, why, sizeof why)
+                          : bc_plan_fits(setup, t, why, sizeof why);
+    if (!fits) return bc_plan_misfit(setup, t, why, findings, err);
     return bc_plan_set_size(t, err);
 }
 
@@ -196,8 +205,11 @@ static enum bitconv_status check_asked_type(const struct bc_setup *setup,
                                             const struct bc_plan *plan, struct bitconv_error *err)
 {
     if (setup->options->vocab_only) return BITCONV_OK;
-    for (size_t i = 0; i < plan->n_tensors; i++)
-        if (strcmp(plan->tensors[i].type.name, setup->out.name) == 0) return BITCONV_OK;
+    for (size_t i = 0; i < plan->n_tensors; i++) {
+        const struct bc_outtype *type = &plan->tensors[i].type;
+        if (strcmp(type->name, setup->out.name) == 0) return BITCONV_OK;
+        if (setup->n_autos > 0 && type->pack != NULL) return BITCONV_OK;
+    }
     return bc_fail(err, BITCONV_E_UNSUPPORTED,
                    "%s: none of its %zu tensors would be %s: choose another --outtype", setup->dir,
                    plan->n_tensors, setup->out.name);

@@ -7,12 +7,16 @@
 
 #include "base/digest.h"
 #include "base/mem.h"
+#include "convert/origin.h"
 #include "convert/setup.h"
 #include "model/findings.h"
 
 /* One tensor of the output. */
 struct bc_plan_tensor {
     const struct bc_weight *weight;
+    /* Where the values come from instead of the weight's own sources, or NULL; borrowed. The weight
+     * then gives name, role and shape. */
+    const struct bc_origin *origin;
     struct bc_outtype type;
     bool ternary; /* values are trit * scale, from `decision`; else the stored values */
     struct bc_ternary decision; /* empty unless ternary; owned */
@@ -70,6 +74,11 @@ enum bitconv_status bc_plan_examine(const struct bc_setup *setup, const struct b
 enum bitconv_status bc_plan_settle(const struct bc_setup *setup, const struct bc_plan *plan,
                                    const struct bitconv_sink *sink, struct bitconv_error *err);
 
+/* Can a tensor of its shape have its type? Tiled packs: chooses the tile. If not, the reason goes to
+ * why. */
+bool bc_plan_fits(const struct bc_setup *setup, struct bc_plan_tensor *t, char *why,
+                  size_t why_size);
+
 /* Stores a tensor that does not fit its pack, `why` says the reason, as --on-misfit's type, or
  * reports it as a finding when there is none. */
 enum bitconv_status bc_plan_misfit(const struct bc_setup *setup, struct bc_plan_tensor *t,
@@ -81,6 +90,8 @@ enum bitconv_status bc_plan_set_size(struct bc_plan_tensor *t, struct bitconv_er
 /* The tensor's shape in the file (ggml order): that of the weight, or for payload packs one
  * dimension of bytes. Returns the number of dimensions. */
 uint32_t bc_plan_file_shape(const struct bc_plan_tensor *t, uint64_t ne[4]);
+/* Is the tensor copied byte for byte? Its pieces (stream.h) are then counted in bytes. */
+bool bc_plan_is_copy(const struct bc_plan_tensor *t);
 /* Must the tensor be packed as a whole, behind its last trit (whole.h)? */
 bool bc_plan_is_whole(const struct bc_plan_tensor *t);
 

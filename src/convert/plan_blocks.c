@@ -9,6 +9,7 @@
 
 #include "base/bytes.h"
 #include "base/mem.h"
+#include "convert/plan_values.h"
 #include "formats/block_pack.h"
 #include "formats/fingerprint.h"
 #include "io/gguf_types.h"
@@ -55,7 +56,7 @@ static enum bitconv_status survey_floats(const struct survey *s, uint64_t first,
     float values[PIECE];
     uint8_t packed[MAX_PIECE_BYTES];
     uint64_t other;
-    BC_TRY(bc_weight_f32_at(s->model, s->t->weight, &s->setup->weights, k, first, n, values, err));
+    BC_TRY(bc_plan_f32_at(s->setup, s->model, s->t, first, n, values, err));
     s->bp->from_floats(k, values, n / s->bp->block, packed);
     const enum bc_block_scales found =
         bc_block_common_scale(s->bp, packed, n / s->bp->block, &out->scale, &other);
@@ -71,8 +72,7 @@ static enum bitconv_status survey_trits(const struct survey *s, uint64_t first, 
     const struct bc_kernels *k = s->setup->kernels;
     int8_t trits[PIECE];
     uint64_t counts[4] = {0};
-    BC_TRY(bc_weight_trits_at(s->model, s->t->weight, &s->t->decision, &s->setup->weights, k, first,
-                              n, trits, NULL, err));
+    BC_TRY(bc_plan_trits_at(s->setup, s->model, s->t, first, n, trits, NULL, err));
     k->count_trits(trits, (size_t)n, counts);
     out->nonzero = counts[0] + counts[2] != 0;
     const uint64_t misfit = bc_block_first_misfit(s->bp, trits, n);

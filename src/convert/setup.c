@@ -17,6 +17,7 @@ static const struct bc_outtype floats[] = {
     {"q8_0", "Q8_0", BC_TYPE_Q8_0, 7, NULL},
 };
 #define N_FLOATS (sizeof floats / sizeof floats[0])
+enum { FILE_TYPE_F16 = 1 };
 
 /* A word of an option and what it stands for. */
 struct choice {
@@ -105,6 +106,44 @@ static enum bitconv_status find_float(const char *option, const char *name, stru
                    option, name);
 }
 
+/* The packs of --auto-packs, names with commas between them. */
+static enum bitconv_status find_autos(const char *list, struct bc_setup *setup,
+                                      struct bitconv_error *err)
+{
+    char name[32];
+    const char *at = list;
+    do {
+        const size_t len = strcspn(at, ",");
+        if (len == 0 || len >= sizeof name || setup->n_autos == BC_MAX_AUTOS)
+            return bc_fail(err, BITCONV_E_ARG,
+                           "--auto-packs: '%s' is no list of up to %d packs like 'bitcos,t5'", list,
+                           BC_MAX_AUTOS);
+        memcpy(name, at, len);
+        name[len] = '\0';
+        struct bc_outtype *out = &setup->autos[setup->n_autos++];
+        if (!bc_outtype_find(name, out)) return unknown_type("auto-packs", name, err);
+        if (out->pack == NULL)
+            return bc_fail(err, BITCONV_E_ARG, "--auto-packs: %s is no ternary pack", name);
+        at += len;
+    } while (*at++ == ',');
+    return BITCONV_OK;
+}
+
+/* Outtype auto. No number of general.file_type stands for it: as payload files, "mostly F16". */
+static enum bitconv_status find_auto(const struct bitconv_convert_options *o,
+                                     struct bc_setup *setup, struct bitconv_error *err)
+{
+    if (o->i2s_layout != NULL)
+        return bc_fail(err, BITCONV_E_ARG,
+                       "--i2s-layout: applies to outtype i2_s, not to auto (--auto-packs "
+                       "i2_s_64,... names the layout)");
+    BC_TRY(find_autos(o->auto_packs != NULL ? o->auto_packs : "bitcos,t5", setup, err));
+    setup->out = setup->autos[0];
+    setup->out.name = setup->out.type_name = BC_OUTTYPE_AUTO;
+    setup->out.file_type = FILE_TYPE_F16;
+    return BITCONV_OK;
+}
+
 /* The asked type, with the layout of --i2s-layout. */
 static enum bitconv_status find_outtype(const struct bitconv_convert_options *o,
                                         struct bc_outtype *out, struct bitconv_error *err)
@@ -137,14 +176,22 @@ static void apply_dialect(struct bc_outtype *out, int dialect)
         out->pack->type_id_rebased == 0)
         return;
     out->type_id = out->pack->type_id_rebased;
-    out->file_type = out->pack->type_id_rebased;
+    if (strcmp(out->name, BC_OUTTYPE_AUTO) != 0) out->file_type = out->pack->type_id_rebased;
+}
+
+static bool is_tiled(const struct bc_outtype *type)
+{
+    return type->pack != NULL && type->pack->choose_tile != NULL;
 }
 
 static enum bitconv_status load_tilings(struct bc_setup *setup, struct bitconv_error *err)
 {
     const char *path = setup->options->kernel_config;
+    bool applies = is_tiled(&setup->out);
     if (path == NULL) return BITCONV_OK;
-    if (setup->out.pack == NULL || setup->out.pack->choose_tile == NULL)
+    for (size_t i = 0; i < setup->n_autos; i++)
+        applies = applies || is_tiled(&setup->autos[i]);
+    if (!applies)
         return bc_fail(err, BITCONV_E_ARG,
                        "--kernel-config: applies to outtypes tl1 and tl2, not to %s",
                        setup->out.name);
@@ -152,11 +199,28 @@ static enum bitconv_status load_tilings(struct bc_setup *setup, struct bitconv_e
 }
 
 /* Options of packs with a scale per block. */
+static bool has_block_scales(const struct bc_outtype *type)
+{
+    return type->pack != NULL && bc_block_pack_of(type->pack) != NULL;
+}
+
+/* How many of the packs that the output may have are block packs. */
+static size_t count_block_packs(const struct bc_setup *setup)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < setup->n_autos; i++)
+        n += has_block_scales(&setup->autos[i]);
+    return setup->n_autos > 0 ? n : has_block_scales(&setup->out);
+}
+
 static enum bitconv_status check_block_options(const struct bc_setup *setup, int mode,
                                                struct bitconv_error *err)
 {
-    const bool blocks = setup->out.pack != NULL && bc_block_pack_of(setup->out.pack) != NULL;
+    const bool blocks = count_block_packs(setup) > 0;
     const bool by_block = mode == BC_QUANT_BLOCK;
+    if (by_block && setup->n_autos > 0)
+        return bc_fail(err, BITCONV_E_ARG,
+                       "--quant block: applies to one pack, outtype auto chooses among several");
     if (!blocks && (by_block || setup->options->scale_tensor))
         return bc_fail(err, BITCONV_E_ARG,
                        "--%s: applies to packs with a scale per block (tq1_0, tq2_0, q2_0, q1_0), "
@@ -197,7 +261,12 @@ enum bitconv_status bc_setup_make(const char *dir, const struct bitconv_convert_
     const struct bitconv_convert_options *o = options;
     int target, mode, convention, dialect;
     *out = (struct bc_setup){.options = o, .dir = dir};
-    BC_TRY(find_outtype(o, &out->out, err));
+    if (o->outtype != NULL && strcmp(o->outtype, BC_OUTTYPE_AUTO) == 0)
+        BC_TRY(find_auto(o, out, err));
+    else if (o->auto_packs != NULL)
+        return bc_fail(err, BITCONV_E_ARG, "--auto-packs: applies to outtype auto only");
+    else
+        BC_TRY(find_outtype(o, &out->out, err));
     BC_TRY(find_float("embd-type", o->embd_type, &out->embd, err));
     BC_TRY(find_float("output-type", o->output_type, &out->output, err));
     if (o->on_misfit != NULL && strcmp(o->on_misfit, "fail") != 0)
@@ -211,6 +280,8 @@ enum bitconv_status bc_setup_make(const char *dir, const struct bitconv_convert_
     BC_TRY(check_text("arch-name", o->arch_name, err));
     BC_TRY(find_kernels(o->cpu, &out->kernels, err));
     apply_dialect(&out->out, dialect);
+    for (size_t i = 0; i < out->n_autos; i++)
+        apply_dialect(&out->autos[i], dialect);
     BC_TRY(load_tilings(out, err));
     BC_TRY(check_block_options(out, mode, err));
     out->weights.mode = (enum bc_quant_mode)mode;
@@ -219,7 +290,7 @@ enum bitconv_status bc_setup_make(const char *dir, const struct bitconv_convert_
     out->model.ternary_outtype = out->out.pack != NULL;
     out->model.llama_cpp_only_type =
         out->out.type_id == BC_TYPE_Q8_0 ||
-        (out->out.pack != NULL && bc_block_pack_of(out->out.pack) != NULL);
+        count_block_packs(out) == (out->n_autos > 0 ? out->n_autos : 1);
     out->model.arch_name = o->arch_name;
     out->model.scale_convention = (enum bc_scale_convention)convention;
     out->model.quantize_regex = o->quantize_regex;

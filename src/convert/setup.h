@@ -22,10 +22,18 @@ bool bc_outtype_find(const char *name, struct bc_outtype *out);
 /* "f32, f16, bf16, i2_s, ...": all that bc_outtype_find knows, for messages. */
 void bc_outtype_list(struct bc_buf *buf);
 
+/* The outtype that lets each tensor have the smallest of several packs. */
+#define BC_OUTTYPE_AUTO "auto"
+enum { BC_MAX_AUTOS = 16 };
+
 struct bc_setup {
     const struct bitconv_convert_options *options;
     const char *dir;
     struct bc_outtype out;
+    /* Outtype auto: the packs among which each tensor gets the smallest; `out` then has the name
+     * "auto" and otherwise describes the first of them. Else n_autos is 0. */
+    struct bc_outtype autos[BC_MAX_AUTOS];
+    size_t n_autos;
     struct bc_outtype embd, output, misfit; /* name NULL: not given */
     struct bc_weight_options weights;
     struct bc_model_options model;

@@ -66,12 +66,14 @@ static enum bitconv_status pass_on(const struct bitconv_error *failure, struct b
 /* ---- writing ---- */
 
 /* Tells the kernel that the sources of a finished tensor will not be read again. */
-static void drop_sources(const struct bc_model *model, const struct bc_weight *w)
+static void drop_sources(const struct bc_model *model, const struct bc_plan_tensor *t)
 {
+    const struct bc_weight *w = t->weight;
+    if (t->origin != NULL) t->origin->done(t->origin->ctx);
     for (uint32_t i = 0; i < w->n_sources; i++) {
-        const struct bitconv_tensor *t = w->sources[i].tensor;
-        const struct bc_file *file = bc_checkpoint_file_of(model->ckpt, t);
-        if (file != NULL) bc_file_done_with(file, t->file_offset, t->size);
+        const struct bitconv_tensor *source = w->sources[i].tensor;
+        const struct bc_file *file = bc_checkpoint_file_of(model->ckpt, source);
+        if (file != NULL) bc_file_done_with(file, source->file_offset, source->size);
     }
 }
 
@@ -119,7 +121,7 @@ static enum bitconv_status end_tensor(struct stream *s, const struct bc_piece *p
         if (t->counts[0] + t->counts[2] == 0) BC_TRY(fingerprint_zeros(w, t));
         t->fingerprint = bc_fingerprint_end(&w->fingerprint);
     }
-    drop_sources(s->job->model, t->weight);
+    drop_sources(s->job->model, t);
     return BITCONV_OK;
 }
 
@@ -180,7 +182,7 @@ static void cut_batch(struct stream *s, struct batch *b)
     for (b->n = 0; b->n < N_PIECES && s->tensor < plan->n_tensors; b->n++) {
         struct bc_piece *p = &b->pieces[b->n];
         struct bc_plan_tensor *t = &plan->tensors[s->tensor];
-        const uint64_t left = t->n - s->first;
+        const uint64_t left = (bc_plan_is_copy(t) ? t->size : t->n) - s->first;
         p->tensor = t;
         p->first = s->first;
         p->n = left < BC_PIECE_VALUES ? (size_t)left : BC_PIECE_VALUES;

@@ -88,6 +88,7 @@ static const struct rule rules[] = {
     {"bitconv.version", KIND_STRING},
     {"bitconv.source", KIND_STRING},
     {"bitconv.fingerprint", KIND_STRING},
+    {"bitconv.auto", KIND_STRING},
     {"bitconv.tensor.name", KIND_STRINGS},
     {"bitconv.tensor.pack", KIND_STRINGS},
     {"bitconv.tensor.fingerprint", KIND_STRINGS},

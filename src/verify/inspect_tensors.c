@@ -6,6 +6,7 @@
 
 #include "formats/fingerprint.h"
 #include "verify/inspector.h"
+#include "verify/pack_sizes.h"
 
 enum { WHY_BYTES = 256 };
 
@@ -73,6 +74,28 @@ static void look_for_one_code(struct bc_inspector *in, const char *name, const s
     if (trits[0] != BC_TRIT_ILLEGAL) warn_one_code(in, name, trits[0]);
 }
 
+/* What the tensor would take in every pack. */
+static enum bitconv_status measure_sizes(struct bc_inspector *in, const struct bc_packed *p,
+                                         const struct bc_pack_scan *scan,
+                                         struct bitconv_tensor_stats *stats,
+                                         struct bitconv_error *err)
+{
+    struct bc_pack_shape shape = p->shape;
+    size_t n = 0;
+    shape.n_nonzero = scan->minus + scan->plus;
+    while (bc_format_at(n) != NULL)
+        n++;
+    struct bitconv_pack_size *sizes = bc_arena_alloc(&in->data->arena, n, sizeof *sizes);
+    if (sizes == NULL) return bc_fail_nomem(err, "sizes in packs");
+    for (size_t i = 0; i < n; i++) {
+        sizes[i].pack = bc_format_at(i)->name;
+        sizes[i].bytes = bc_pack_size_of(bc_format_at(i), p->format, &shape);
+    }
+    stats->sizes = sizes;
+    stats->n_sizes = n;
+    return BITCONV_OK;
+}
+
 static enum bitconv_status scan_packed(struct bc_inspector *in, const struct bc_packed *p,
                                        struct bitconv_inspected_tensor *t,
                                        struct bc_named_hash *hash, struct bitconv_error *err)
@@ -85,7 +108,10 @@ static enum bitconv_status scan_packed(struct bc_inspector *in, const struct bc_
     BC_TRY(bc_pack_scan(p, false, in->kernels, in->pool, in->sink, &scan, err));
     struct bitconv_tensor_stats stats;
     bc_ternary_stats(&scan, &stats);
-    if (in->options->stats) t->stats = stats;
+    if (in->options->stats) {
+        BC_TRY(measure_sizes(in, p, &scan, &stats, err));
+        t->stats = stats;
+    }
     if (stats.one_code) warn_one_code(in, t->name, scan.minus != 0 ? -1 : scan.plus != 0);
     if (scan.payload[0] != '\0') bc_inspect_warn(in, "%s: %s", t->name, scan.payload);
     if (scan.illegal != 0)

@@ -27,6 +27,8 @@ static uint32_t file_type_of(const struct bc_verifier *v, const struct bc_source
     case BC_FILE_Q8_0:
         return 7;
     case BC_FILE_PACK:
+        /* Outtype auto: whatever each tensor got. */
+        if (bitconv_gguf_find_key(v->container.gguf, "bitconv.auto") != NULL) return 1;
         for (size_t i = 0; i < v->result->n_tensors; i++) {
             const struct bc_format *f = v->tensors[i].packed.format;
             if (f == NULL) continue;

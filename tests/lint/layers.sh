@@ -16,6 +16,7 @@ allowed() {
     src/convert) echo "bitconv base io quant formats model convert" ;;
     src/verify) echo "bitconv base io quant formats model verify" ;;
     src/codegen) echo "bitconv base io quant formats model verify codegen" ;;
+    src/repack) echo "bitconv base io quant formats model convert verify repack" ;;
     tools) echo "bitconv base tools" ;;
     *) echo "no rule for folder $1" >&2; return 1 ;;
     esac

@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: MIT
+ * Shannon's bound for trits. */
+#include "quant/entropy.h"
+
+#include <math.h>
+
+double bc_entropy_bound(double zeros)
+{
+    const double rest = 1.0 - zeros;
+    const double of_zeros = zeros > 0.0 ? -zeros * log2(zeros) : 0.0;
+    const double of_signs = rest > 0.0 ? -rest * log2(rest / 2.0) : 0.0;
+    return of_zeros + of_signs;
+}
