@@ -3,13 +3,13 @@
  *
  * Everything that can speak against a conversion is found out before the first byte of the output:
  * open, understand, plan types and sizes, read the values once for statistics. Then the values are
- * read a second time, made into bytes and written (emit.c). */
+ * read a second time, made into bytes and written (emission.c). */
 #include "bitconv/convert.h"
 
 #include <string.h>
 
 #include "base/mem.h"
-#include "convert/emit.h"
+#include "convert/emission.h"
 #include "convert/metadata.h"
 #include "convert/plan_types.h"
 

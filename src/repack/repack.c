@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT
  * The pipeline from a GGUF to another with its ternary tensors in another pack: open and sort, read
- * once and plan, write (convert/emit.h). */
+ * once and plan, write (convert/emission.h). */
 #include "bitconv/repack.h"
 
 #include <string.h>
 
 #include "base/mem.h"
-#include "convert/emit.h"
+#include "convert/emission.h"
 #include "repack/repack_keys.h"
 #include "repack/repack_plan.h"
 

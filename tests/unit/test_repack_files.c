@@ -171,8 +171,7 @@ static void arm_files_are_read_in_their_layout(void **state)
     while (b.data.size % 64 != 0)
         bc_buf_u8(&b.data, 0);
     memset(b.data.data + N / 4 + 4, 0xab, 28);
-    gguf_builder_data(&b, "table.weight", 14, 1, (const uint64_t[]){512}, blocks,
-                      sizeof blocks);
+    gguf_builder_data(&b, "table.weight", 14, 1, (const uint64_t[]){512}, blocks, sizeof blocks);
     char *path = write_input(r, &b);
     struct bitconv_gguf *in = NULL;
     assert_int_equal(bitconv_gguf_open(path, &in, NULL), BITCONV_OK);
@@ -183,8 +182,7 @@ static void arm_files_are_read_in_their_layout(void **state)
         assert_trits(r, WEIGHT, trits, 0.3f);
         assert_same_keys(in, r->gguf);
         assert_int_equal(bitconv_gguf_alignment(r->gguf), 32);
-        assert_memory_equal(convert_run_stored(r, "table.weight")->data, blocks,
-                            sizeof blocks);
+        assert_memory_equal(convert_run_stored(r, "table.weight")->data, blocks, sizeof blocks);
         assert_true(convert_run_said(r, "spare bytes"));
     }
     /* With an outtype that is not I2_S the layout can only be the input's. */

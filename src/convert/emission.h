@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  * From a settled plan and its metadata to files, and the account of what is in them: what all
  * commands that write a model share. */
-#ifndef BC_CONVERT_EMIT_H
-#define BC_CONVERT_EMIT_H
+#ifndef BC_CONVERT_EMISSION_H
+#define BC_CONVERT_EMISSION_H
 
 #include "convert/outputs.h"
 #include "convert/plan.h"

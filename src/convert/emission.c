@@ -3,7 +3,7 @@
  *
  * The metadata in front of the values holds fingerprints that are known only behind them: their size
  * is fixed, so the header is written with room for them and once more at the end. */
-#include "convert/emit.h"
+#include "convert/emission.h"
 
 #include <inttypes.h>
 #include <string.h>
