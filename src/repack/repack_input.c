@@ -14,6 +14,7 @@
 enum {
     WHY_SIZE = 256,
     MAX_WEIGHT_DIMS = 3, /* a stack of matrices */
+    MAX_EXPERTS = 65536, /* of a stack of floats; a larger third dimension is no stack */
     MAX_UNIT = 4096      /* the largest granule or run of a pack: BITCOS */
 };
 
@@ -174,6 +175,36 @@ static void set_shape(struct bc_input_tensor *t, uint32_t n_dims, const uint64_t
         t->weight.ne[i] = ne[i];
 }
 
+/* May the tensor be floats of a linear weight? */
+static bool is_float_weight(const struct bitconv_gguf_tensor *g, enum bitconv_dtype *dtype)
+{
+    return g->n_dims >= 2 && g->n_dims <= MAX_WEIGHT_DIMS && g->n_elements != 0 &&
+           g->ne[2] <= MAX_EXPERTS && is_linear(g->name) && float_dtype(g->type_name, dtype);
+}
+
+/* A tensor that is in a pack, or of an unknown type: read, or a finding. */
+static void sort_typed(const struct bc_repack_input *in, struct bc_input_tensor *t,
+                       struct bc_findings *findings)
+{
+    const struct bitconv_gguf_tensor *g = t->gguf;
+    if (t->packed.format == NULL || t->packed.n_dims > MAX_WEIGHT_DIMS) {
+        bc_finding(findings, BITCONV_E_UNSUPPORTED,
+                   "%s: %s: type %s of %" PRIu32
+                   " dimensions cannot be read (--input-dialect names another dialect than %s)",
+                   in->path, g->name, g->type_name, g->n_dims,
+                   bitconv_dialect_name(bitconv_gguf_dialect(in->gguf)));
+        return;
+    }
+    set_shape(t, t->packed.n_dims, t->packed.ne);
+    t->kind = BC_INPUT_PACK;
+    t->weight.role = BC_ROLE_LINEAR;
+    t->origin = (struct bc_origin){.how = t->packed.format->name,
+                                   .trits = pack_trits,
+                                   .floats = block_floats, /* asked of block packs only */
+                                   .done = drop_pages,
+                                   .ctx = t};
+}
+
 static enum bitconv_status sort_tensor(struct bc_repack_input *in, struct bc_input_tensor *t,
                                        struct bc_findings *findings, struct bitconv_error *err)
 {
@@ -198,29 +229,11 @@ static enum bitconv_status sort_tensor(struct bc_repack_input *in, struct bc_inp
         bc_finding(findings, BITCONV_E_CORRUPT, "%s: %s: %s", in->path, g->name, why);
         return BITCONV_OK;
     }
-    const bool packed = t->packed.format != NULL;
-    if (packed) set_shape(t, t->packed.n_dims, t->packed.ne);
-    if (packed && t->weight.n_dims <= MAX_WEIGHT_DIMS) {
-        t->kind = BC_INPUT_PACK;
-        t->weight.role = BC_ROLE_LINEAR;
-        t->origin = (struct bc_origin){.how = t->packed.format->name,
-                                       .trits = pack_trits,
-                                       .floats = block_floats, /* asked of block packs only */
-                                       .done = drop_pages,
-                                       .ctx = t};
+    if (t->packed.format != NULL || (g->size == 0 && g->n_elements != 0)) {
+        sort_typed(in, t, findings);
         return BITCONV_OK;
     }
-    if (packed || (g->size == 0 && g->n_elements != 0)) {
-        bc_finding(findings, BITCONV_E_UNSUPPORTED,
-                   "%s: %s: type %s of %" PRIu32
-                   " dimensions cannot be read (--input-dialect names another dialect than %s)",
-                   in->path, g->name, g->type_name, g->n_dims,
-                   bitconv_dialect_name(bitconv_gguf_dialect(in->gguf)));
-        return BITCONV_OK;
-    }
-    if (g->n_dims < 2 || g->n_dims > MAX_WEIGHT_DIMS || g->n_elements == 0 || !is_linear(g->name) ||
-        !float_dtype(g->type_name, &dtype))
-        return BITCONV_OK;
+    if (!is_float_weight(g, &dtype)) return BITCONV_OK;
     t->kind = BC_INPUT_FLOATS;
     t->weight.role = BC_ROLE_LINEAR;
     t->origin = (struct bc_origin){.how = "magnitude",

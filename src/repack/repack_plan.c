@@ -32,20 +32,21 @@ struct planner {
 
 /* ---- scales ---- */
 
-static bool slice_is_zero(const struct bc_packed *p, uint64_t slice)
+/* Are all trits under a scale, the index-th of n_scales, zero? */
+static bool part_is_zero(const struct bc_packed *p, uint32_t index, uint32_t n_scales)
 {
-    const uint64_t n = p->shape.cols * p->shape.rows;
+    const uint64_t n = p->shape.n / n_scales;
     int8_t trits[CHUNK];
     for (uint64_t done = 0; done < n; done += CHUNK) {
         const uint64_t part = n - done < CHUNK ? n - done : CHUNK;
-        bc_packed_read(p, slice * n + done, part, trits);
+        bc_packed_read(p, index * n + done, part, trits);
         for (uint64_t i = 0; i < part; i++)
             if (trits[i] != 0) return false;
     }
     return true;
 }
 
-/* The scales, one per slice. Other writers store any number, 0 and NaN too, for a slice of zeros:
+/* The scales, one or one per slice. Other writers store any number, 0 and NaN too, for zeros:
  * that becomes what a checkpoint's zeros get. Beside non-zero trits it is a finding. */
 static void judge_scales(struct planner *pl, const struct bc_packed *p, struct bc_plan_tensor *t)
 {
@@ -53,9 +54,9 @@ static void judge_scales(struct planner *pl, const struct bc_packed *p, struct b
     for (uint32_t i = 0; i < d->n_scales; i++) {
         const float scale = d->scales[i];
         if (!(isfinite(scale) && scale > 0.0f)) {
-            if (!slice_is_zero(p, i))
+            if (!part_is_zero(p, i, d->n_scales))
                 bc_finding(&pl->findings, BITCONV_E_CORRUPT,
-                           "%s: %s: the scale of slice %" PRIu32 " is %g beside non-zero trits, a "
+                           "%s: %s: scale %" PRIu32 " is %g beside non-zero trits, a "
                            "finite positive number was expected",
                            pl->in->path, t->weight->name, i, (double)scale);
             d->scales[i] = BC_ABSMEAN_MIN;
@@ -73,11 +74,11 @@ static enum bitconv_status take_scales(struct planner *pl, const struct bc_packe
         return bc_fail(err, BITCONV_E_LIMIT, "%s: %" PRIu64 " slices, at most 2^32 - 1 have scales",
                        t->weight->name, p->shape.slices);
     d->how = BC_HOW_OFFLINE; /* trits and scale as they are stored */
-    d->n_scales = (uint32_t)p->shape.slices;
+    d->n_scales = p->format->max_scales == 1 ? 1 : (uint32_t)p->shape.slices;
     d->scales = bc_alloc_array(d->n_scales, sizeof *d->scales);
     if (d->scales == NULL) return bc_fail_nomem(err, "scales of a tensor");
     if (bc_block_pack_of(p->format) != NULL)
-        bc_block_scan(p, d->scales, &blocks);
+        bc_block_scan(p, d->scales, &blocks); /* its pack has room for a scale per slice */
     else
         for (uint32_t i = 0; i < d->n_scales; i++)
             d->scales[i] = p->format->get_scale(&p->shape, p->data, i);
