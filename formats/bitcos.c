@@ -6,6 +6,7 @@
 
 #include "base/bytes.h"
 #include "formats/bitcos_ref.h"
+#include "formats/dot.h"
 #include "formats/rows.h"
 #include "formats/trit_header.h"
 #include "quant/kernels.h"
@@ -197,6 +198,13 @@ static bool check_payload(const struct bc_pack_shape *expected, const uint8_t *b
                             why_size);
 }
 
+static void dot_rows(const struct bc_kernels *k, const struct bc_pack_shape *shape,
+                     const uint8_t *packed, uint64_t row, uint64_t n_rows, const int8_t *x,
+                     uint64_t x_stride, uint32_t n_x, int32_t *out)
+{
+    bc_dot_decoded(&bc_format_bitcos, k, shape, packed, row, n_rows, x, x_stride, n_x, out);
+}
+
 const struct bc_format bc_format_bitcos = {
     .name = "bitcos",
     .title = "a bit a weight and a sign bit for those not zero: small above 40 % zeros",
@@ -213,6 +221,7 @@ const struct bc_format bc_format_bitcos = {
     .get_scale = bc_trit_header_scale,
     .trit_bytes = size, /* the scales stand before the trits: nothing is behind them */
     .trit_at = bc_bitcos_trit_at,
+    .dot_rows = dot_rows,
     .run = SUPERBLOCK,
     .magic = "BTCS",
     .open_payload = open_payload,

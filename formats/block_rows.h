@@ -21,6 +21,11 @@ void bc_block_put_scales(const struct bc_block_pack *bp, const struct bc_pack_sh
 float bc_block_get_scale(const struct bc_block_pack *bp, const struct bc_pack_shape *shape,
                          const uint8_t *packed, uint64_t slice);
 
+/* block_dots by unpacking block after block. */
+void bc_block_dots_decoded(const struct bc_block_pack *bp, const struct bc_kernels *k,
+                           const uint8_t *blocks, uint64_t n_blocks, const int8_t *x,
+                           int32_t *dots);
+
 /* Trits of n floats by their largest magnitude, which is returned: x / max is rounded to the
  * nearest integer, halves away from zero, as tq-types of ggml do (the reciprocal and the product
  * are rounded to float32). All zeros, and the result 0, when there is no other value. */

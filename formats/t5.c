@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/bytes.h"
+#include "formats/dot.h"
 #include "formats/rows.h"
 #include "formats/t5_ref.h"
 #include "formats/trit_header.h"
@@ -114,6 +115,13 @@ static bool check_payload(const struct bc_pack_shape *expected, const uint8_t *b
     return check_bytes(&shape, bytes + bc_trit_body(&shape), why, why_size);
 }
 
+static void dot_rows(const struct bc_kernels *k, const struct bc_pack_shape *shape,
+                     const uint8_t *packed, uint64_t row, uint64_t n_rows, const int8_t *x,
+                     uint64_t x_stride, uint32_t n_x, int32_t *out)
+{
+    bc_dot_decoded(&bc_format_t5, k, shape, packed, row, n_rows, x, x_stride, n_x, out);
+}
+
 const struct bc_format bc_format_t5 = {
     .name = "t5",
     .title = "five trits a byte: 1.6 bits a weight whatever the share of zeros",
@@ -130,6 +138,7 @@ const struct bc_format bc_format_t5 = {
     .get_scale = bc_trit_header_scale,
     .trit_bytes = size, /* the scales stand before the trits: nothing is behind them */
     .trit_at = bc_t5_trit_at,
+    .dot_rows = dot_rows,
     .run = TRITS_PER_BYTE,
     .magic = "BTT5",
     .open_payload = open_payload,

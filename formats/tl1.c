@@ -3,6 +3,7 @@
  * kernel of its shape walks the matrix. The spec is tl1.md. */
 #include <stdio.h>
 
+#include "formats/dot.h"
 #include "formats/rows.h"
 #include "formats/tiling.h"
 #include "formats/tl1_ref.h"
@@ -150,6 +151,13 @@ static float get_scale(const struct bc_pack_shape *shape, const uint8_t *packed,
     return bc_get_f32(packed + trit_bytes(shape));
 }
 
+static void dot_rows(const struct bc_kernels *k, const struct bc_pack_shape *shape,
+                     const uint8_t *packed, uint64_t row, uint64_t n_rows, const int8_t *x,
+                     uint64_t x_stride, uint32_t n_x, int32_t *out)
+{
+    bc_dot_decoded(&bc_format_tl1, k, shape, packed, row, n_rows, x, x_stride, n_x, out);
+}
+
 const struct bc_format bc_format_tl1 = {
     .name = "tl1",
     .title = "pairs of weights in the order of bitnet.cpp's look-up-table kernels for ARM",
@@ -167,6 +175,7 @@ const struct bc_format bc_format_tl1 = {
     .get_scale = get_scale,
     .trit_bytes = trit_bytes,
     .trit_at = bc_tl1_trit_at,
+    .dot_rows = dot_rows,
     .trits_at = bc_tl1_trits_at,
     .choose_tile = choose_tile,
 };

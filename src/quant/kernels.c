@@ -10,6 +10,7 @@
 #include "base/bytes.h"
 #include "quant/cpu.h"
 #include "quant/kernels_bitcos.h"
+#include "quant/kernels_dot.h"
 #include "quant/kernels_rows.h"
 
 void bc_scalar_widen_bf16(const uint8_t *src, size_t n, float *dst)
@@ -165,6 +166,11 @@ const struct bc_kernels bc_kernels_scalar = {
     .bitcos_unpack = bc_table_bitcos_unpack,
     .t5_pack = bc_table_t5_pack,
     .t5_unpack = bc_table_t5_unpack,
+    .dot_f32 = bc_scalar_dot_f32,
+    .dots_f32 = bc_scalar_dots_f32,
+    .axpy = bc_scalar_axpy,
+    .quantize_i8 = bc_scalar_quantize_i8,
+    .trit_dots = bc_scalar_trit_dots,
 };
 
 /* Every row of every machine, slowest first; kernels is NULL where this build cannot have it. */

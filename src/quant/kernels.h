@@ -8,6 +8,28 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* Dot products of n_rows rows with n_x vectors, n elements each. Row r begins at w + r * w_stride,
+ * vector v at x + v * x_stride, and their product goes to out[v * out_stride + r]; strides count
+ * what the pointer points to. */
+struct bc_f32_dots {
+    const float *w;
+    size_t w_stride, n_rows;
+    const float *x;
+    size_t x_stride, n_x;
+    size_t n;
+    float *out;
+    size_t out_stride;
+};
+struct bc_i8_dots {
+    const uint8_t *w; /* packed bytes, or trits as bytes */
+    size_t w_stride, n_rows;
+    const int8_t *x; /* any values; n * 128 fits an int32 */
+    size_t x_stride, n_x;
+    size_t n;
+    int32_t *out; /* the products are added to what is there */
+    size_t out_stride;
+};
+
 /* Floats need the alignment of a float, bytes none. Sources and destinations do not overlap. n may
  * be 0. */
 struct bc_kernels {
@@ -70,6 +92,23 @@ struct bc_kernels {
     void (*t5_pack)(const int8_t *src, size_t n, uint8_t *dst);
     /* The inverse; trits of a byte above 242 become 2, and the result is then false. */
     bool (*t5_unpack)(const uint8_t *src, size_t n, int8_t *dst);
+
+    /* ---- products of a forward pass ---- */
+
+    /* Sum of a[i] * b[i] in 16 partial sums: number j takes the i with i % 16 == j, ascending, from
+     * +0; products are rounded before they are added. Then 8 sums j and j + 8, 4 of those, 2 and 1.
+     */
+    float (*dot_f32)(const float *a, const float *b, size_t n);
+    /* Each product is what dot_f32 gives. */
+    void (*dots_f32)(const struct bc_f32_dots *d);
+    /* y[i] += factor * x[i], the product rounded first. */
+    void (*axpy)(float factor, const float *x, size_t n, float *y);
+    /* Activations as int8 (BitNet b1.58, Ma et al. 2024): returns a = 127 / max(max|x|, 1e-5) and
+     * writes clip(round_half_even(x * a), -128, 127), the product rounded to float32 first. With a
+     * NaN among the x, a is NaN and all codes are 0; with an infinity, a is 0 and so are they. */
+    float (*quantize_i8)(const float *src, size_t n, int8_t *dst);
+    /* w: trits (or BC_TRIT_ILLEGAL) as bytes. Exact. */
+    void (*trit_dots)(const struct bc_i8_dots *d);
 };
 
 /* Fastest row this processor and operating system support. Never NULL. This and the other two

@@ -7,6 +7,7 @@
 #include <math.h>
 
 #include "quant/kernels_bitcos.h"
+#include "quant/kernels_dot.h"
 #include "quant/kernels_rows.h"
 
 /* By attribute, so that the file needs no flags of its own and builds into any x86-64 program. */
@@ -346,6 +347,11 @@ const struct bc_kernels bc_kernels_avx2 = {
     .bitcos_unpack = bc_avx2_bitcos_unpack,
     .t5_pack = bc_avx2_t5_pack,
     .t5_unpack = bc_table_t5_unpack,
+    .dot_f32 = bc_scalar_dot_f32,
+    .dots_f32 = bc_scalar_dots_f32,
+    .axpy = bc_scalar_axpy,
+    .quantize_i8 = bc_scalar_quantize_i8,
+    .trit_dots = bc_scalar_trit_dots,
 };
 
 #else

@@ -8,6 +8,7 @@
 #include <math.h>
 
 #include "quant/kernels_bitcos.h"
+#include "quant/kernels_dot.h"
 #include "quant/kernels_rows.h"
 
 static inline uint16x8_t load_8_halves(const uint8_t *p)
@@ -293,6 +294,11 @@ const struct bc_kernels bc_kernels_neon = {
     .bitcos_unpack = bc_neon_bitcos_unpack,
     .t5_pack = bc_table_t5_pack,
     .t5_unpack = bc_table_t5_unpack,
+    .dot_f32 = bc_scalar_dot_f32,
+    .dots_f32 = bc_scalar_dots_f32,
+    .axpy = bc_scalar_axpy,
+    .quantize_i8 = bc_scalar_quantize_i8,
+    .trit_dots = bc_scalar_trit_dots,
 };
 
 #else
