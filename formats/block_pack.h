@@ -26,9 +26,9 @@ struct bc_block_pack {
      * meaning. */
     void (*from_floats)(const struct bc_kernels *k, const float *src, uint64_t n_blocks,
                         uint8_t *dst);
-    /* One exact integer per block: the sum of trit * x over its values. */
-    void (*block_dots)(const struct bc_kernels *k, const uint8_t *blocks, uint64_t n_blocks,
-                       const int8_t *x, int32_t *dots);
+    /* One exact integer per block: the sum of (trit + 1) * x over its values. */
+    void (*block_codes)(const struct bc_kernels *k, const uint8_t *blocks, uint64_t n_blocks,
+                        const int8_t *x, int32_t *dots);
 };
 
 /* The block pack of a row of format.h; NULL for the other packs. */

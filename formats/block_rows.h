@@ -21,10 +21,11 @@ void bc_block_put_scales(const struct bc_block_pack *bp, const struct bc_pack_sh
 float bc_block_get_scale(const struct bc_block_pack *bp, const struct bc_pack_shape *shape,
                          const uint8_t *packed, uint64_t slice);
 
-/* block_dots by unpacking block after block. */
-void bc_block_dots_decoded(const struct bc_block_pack *bp, const struct bc_kernels *k,
-                           const uint8_t *blocks, uint64_t n_blocks, const int8_t *x,
-                           int32_t *dots);
+/* dot_rows: the sums of block_codes. */
+void bc_block_integer_rows(const struct bc_block_pack *bp, const struct bc_kernels *k,
+                           const struct bc_pack_shape *shape, const uint8_t *packed, uint64_t row,
+                           uint64_t n_rows, const int8_t *x, uint64_t x_stride, uint32_t n_x,
+                           int32_t *out);
 
 /* Trits of n floats by their largest magnitude, which is returned: x / max is rounded to the
  * nearest integer, halves away from zero, as tq-types of ggml do (the reciprocal and the product

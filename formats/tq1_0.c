@@ -3,7 +3,6 @@
 #include "base/bytes.h"
 #include "formats/block_rows.h"
 #include "formats/byte_lanes.h"
-#include "formats/dot.h"
 #include "formats/tq1_0_ref.h"
 
 enum {
@@ -174,13 +173,14 @@ static void dot_rows(const struct bc_kernels *k, const struct bc_pack_shape *sha
                      const uint8_t *packed, uint64_t row, uint64_t n_rows, const int8_t *x,
                      uint64_t x_stride, uint32_t n_x, int32_t *out)
 {
-    bc_dot_decoded(&bc_format_tq1_0, k, shape, packed, row, n_rows, x, x_stride, n_x, out);
+    bc_block_integer_rows(&bc_block_pack_tq1_0, k, shape, packed, row, n_rows, x, x_stride, n_x,
+                          out);
 }
 
-static void block_dots(const struct bc_kernels *k, const uint8_t *blocks, uint64_t n_blocks,
-                       const int8_t *x, int32_t *dots)
+static void block_codes(const struct bc_kernels *k, const uint8_t *blocks, uint64_t n_blocks,
+                        const int8_t *x, int32_t *dots)
 {
-    bc_block_dots_decoded(&bc_block_pack_tq1_0, k, blocks, n_blocks, x, dots);
+    k->tq1_0_codes(blocks, (size_t)n_blocks, x, dots);
 }
 
 const struct bc_block_pack bc_block_pack_tq1_0 = {
@@ -191,7 +191,7 @@ const struct bc_block_pack bc_block_pack_tq1_0 = {
     .holds_zeros = true,
     .is_zero = is_zero,
     .from_floats = from_floats,
-    .block_dots = block_dots,
+    .block_codes = block_codes,
 };
 
 const struct bc_format bc_format_tq1_0 = {

@@ -107,8 +107,23 @@ struct bc_kernels {
      * writes clip(round_half_even(x * a), -128, 127), the product rounded to float32 first. With a
      * NaN among the x, a is NaN and all codes are 0; with an infinity, a is 0 and so are they. */
     float (*quantize_i8)(const float *src, size_t n, int8_t *dst);
-    /* w: trits (or BC_TRIT_ILLEGAL) as bytes. Exact. */
+    /* Exact integer products; "trit" is what the unpacking kernel of the same bytes gives. w: trits
+     * as bytes, 2 (an illegal code) included. */
     void (*trit_dots)(const struct bc_i8_dots *d);
+    /* w: bytes of pack_planes; n is a multiple of 4 * width. */
+    void (*plane_dots)(const struct bc_i8_dots *d, size_t width);
+    /* n weights of bitcos_unpack, from rank `rank` on, added to *dot. Returns the rank behind them.
+     * A weight without a sign makes *dot some number. */
+    uint64_t (*bitcos_dot)(const uint8_t *bitmap, size_t n, const uint8_t *signs, uint64_t n_signs,
+                           uint64_t rank, const int8_t *x, int32_t *dot);
+    /* One number for each block of stock llama.cpp's packs (formats/NAME.md): the sum of
+     * (trit + 1) * x. Scales are not looked at. */
+    void (*tq1_0_codes)(const uint8_t *blocks, size_t n_blocks, const int8_t *x, int32_t *dots);
+    void (*tq2_0_codes)(const uint8_t *blocks, size_t n_blocks, const int8_t *x, int32_t *dots);
+    void (*q2_0_codes)(const uint8_t *blocks, size_t n_blocks, const int8_t *x, int32_t *dots);
+    void (*q1_0_codes)(const uint8_t *blocks, size_t n_blocks, const int8_t *x, int32_t *dots);
+    /* Sums of n_blocks runs of `block` (a multiple of 32) activations: what to take off for + 1. */
+    void (*block_sums)(const int8_t *x, size_t n_blocks, size_t block, int32_t *sums);
 };
 
 /* Fastest row this processor and operating system support. Never NULL. This and the other two

@@ -322,11 +322,18 @@ const struct bc_kernels bc_kernels_avx512 = {
     .bitcos_unpack = bc_avx512_bitcos_unpack,
     .t5_pack = bc_avx2_t5_pack,
     .t5_unpack = bc_table_t5_unpack,
-    .dot_f32 = bc_scalar_dot_f32,
-    .dots_f32 = bc_scalar_dots_f32,
-    .axpy = bc_scalar_axpy,
-    .quantize_i8 = bc_scalar_quantize_i8,
-    .trit_dots = bc_scalar_trit_dots,
+    .dot_f32 = bc_avx2_dot_f32,
+    .dots_f32 = bc_avx2_dots_f32,
+    .axpy = bc_avx2_axpy,
+    .quantize_i8 = bc_avx2_quantize_i8,
+    .trit_dots = bc_avx2_trit_dots,
+    .plane_dots = bc_avx2_plane_dots,
+    .bitcos_dot = bc_avx2_bitcos_dot,
+    .tq1_0_codes = bc_avx2_tq1_0_codes,
+    .tq2_0_codes = bc_avx2_tq2_0_codes,
+    .q2_0_codes = bc_avx2_q2_0_codes,
+    .q1_0_codes = bc_avx2_q1_0_codes,
+    .block_sums = bc_avx2_block_sums,
 };
 
 #else

@@ -11,5 +11,35 @@ void bc_scalar_dots_f32(const struct bc_f32_dots *d);
 void bc_scalar_axpy(float factor, const float *x, size_t n, float *y);
 float bc_scalar_quantize_i8(const float *src, size_t n, int8_t *dst);
 void bc_scalar_trit_dots(const struct bc_i8_dots *d);
+void bc_scalar_plane_dots(const struct bc_i8_dots *d, size_t width);
+uint64_t bc_scalar_bitcos_dot(const uint8_t *bitmap, size_t n, const uint8_t *signs,
+                              uint64_t n_signs, uint64_t rank, const int8_t *x, int32_t *dot);
+void bc_scalar_tq1_0_codes(const uint8_t *blocks, size_t n_blocks, const int8_t *x, int32_t *dots);
+void bc_scalar_tq2_0_codes(const uint8_t *blocks, size_t n_blocks, const int8_t *x, int32_t *dots);
+void bc_scalar_q2_0_codes(const uint8_t *blocks, size_t n_blocks, const int8_t *x, int32_t *dots);
+void bc_scalar_q1_0_codes(const uint8_t *blocks, size_t n_blocks, const int8_t *x, int32_t *dots);
+void bc_scalar_block_sums(const int8_t *x, size_t n_blocks, size_t block, int32_t *sums);
+
+/* The parts of quantize_i8: the factor, and n codes by it. */
+float bc_activation_factor(uint32_t max_abs_bits);
+void bc_scalar_activation_codes(const float *src, size_t n, float a, int8_t *dst);
+
+#if defined(__x86_64__)
+uint32_t bc_avx2_max_abs_bits(const float *src, size_t n);
+int32_t bc_avx2_sum_i8(const int8_t *x, size_t n);
+float bc_avx2_dot_f32(const float *a, const float *b, size_t n);
+void bc_avx2_dots_f32(const struct bc_f32_dots *d);
+void bc_avx2_axpy(float factor, const float *x, size_t n, float *y);
+float bc_avx2_quantize_i8(const float *src, size_t n, int8_t *dst);
+void bc_avx2_trit_dots(const struct bc_i8_dots *d);
+void bc_avx2_plane_dots(const struct bc_i8_dots *d, size_t width);
+uint64_t bc_avx2_bitcos_dot(const uint8_t *bitmap, size_t n, const uint8_t *signs, uint64_t n_signs,
+                            uint64_t rank, const int8_t *x, int32_t *dot);
+void bc_avx2_tq1_0_codes(const uint8_t *blocks, size_t n_blocks, const int8_t *x, int32_t *dots);
+void bc_avx2_tq2_0_codes(const uint8_t *blocks, size_t n_blocks, const int8_t *x, int32_t *dots);
+void bc_avx2_q2_0_codes(const uint8_t *blocks, size_t n_blocks, const int8_t *x, int32_t *dots);
+void bc_avx2_q1_0_codes(const uint8_t *blocks, size_t n_blocks, const int8_t *x, int32_t *dots);
+void bc_avx2_block_sums(const int8_t *x, size_t n_blocks, size_t block, int32_t *sums);
+#endif
 
 #endif

@@ -299,6 +299,13 @@ const struct bc_kernels bc_kernels_neon = {
     .axpy = bc_scalar_axpy,
     .quantize_i8 = bc_scalar_quantize_i8,
     .trit_dots = bc_scalar_trit_dots,
+    .plane_dots = bc_scalar_plane_dots,
+    .bitcos_dot = bc_scalar_bitcos_dot,
+    .tq1_0_codes = bc_scalar_tq1_0_codes,
+    .tq2_0_codes = bc_scalar_tq2_0_codes,
+    .q2_0_codes = bc_scalar_q2_0_codes,
+    .q1_0_codes = bc_scalar_q1_0_codes,
+    .block_sums = bc_scalar_block_sums,
 };
 
 #else
