@@ -94,10 +94,11 @@ void bc_scalar_trit_dots(const struct bc_i8_dots *d)
 static int32_t plane_dot(const uint8_t *bytes, size_t n, size_t width, const int8_t *x)
 {
     int32_t sum = 0;
-    for (size_t i = 0; i < n; i++) {
-        const size_t in_block = i % (4 * width);
-        const unsigned byte = bytes[i / (4 * width) * width + in_block % width];
-        sum += ((int)(byte >> (6 - 2 * (in_block / width)) & 3) - 1) * x[i];
+    for (size_t b = 0; b < n / (4 * width); b++, bytes += width) {
+        for (unsigned plane = 0; plane < 4; plane++, x += width) {
+            for (size_t j = 0; j < width; j++)
+                sum += ((bytes[j] >> (6 - 2 * plane) & 3) - 1) * x[j];
+        }
     }
     return sum;
 }

@@ -7,6 +7,7 @@
 
 #include <cmocka.h>
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -14,6 +15,7 @@
 #include "formats/block_pack.h"
 #include "formats/rows.h"
 #include "quant/kernels.h"
+#include "support/kernel_compare_dot.h"
 #include "support/rng.h"
 
 /* The packs of the library, in the registry or not. */
@@ -241,12 +243,61 @@ static void test_block_scales(void **state)
     }
 }
 
+/* NumPy's definition in another way: nearbyint of the float32 product. */
+static void test_activations(void **state)
+{
+    (void)state;
+    const float x[] = {-2.0f, 0.5f, 1.0f, 1.0f / 127, 3.0f / 254, -3.0f / 254, 2.0f, 0.0f};
+    const int8_t expected[] = {-127, 32, 64, 0, 1, -1, 127, 0};
+    const float tiny[] = {1e-7f, -1e-6f}, bad[] = {1.0f, NAN, -1.0f}, large[] = {1.0f, INFINITY};
+    int8_t q[8];
+    assert_true(bc_kernels_at(0)->quantize_i8(x, 8, q) == 63.5f);
+    assert_memory_equal(q, expected, 8);
+    const float a = bc_kernels_at(0)->quantize_i8(tiny, 2, q);
+    assert_true(a == 127.0f / 1e-5f);
+    assert_true(q[0] == 1 && q[1] == -13);
+    assert_true(isnan(bc_kernels_at(0)->quantize_i8(bad, 3, q)));
+    assert_true(q[0] == 0 && q[1] == 0 && q[2] == 0);
+    assert_true(bc_kernels_at(0)->quantize_i8(large, 2, q) == 0.0f);
+    assert_true(q[0] == 0 && q[1] == 0);
+}
+
+static void test_float_order(void **state)
+{
+    (void)state;
+    float a[40], b[40], s[16] = {0};
+    uint64_t rng = 9;
+    for (size_t i = 0; i < 40; i++) {
+        a[i] = (float)(int)(rng_next(&rng) % 2001) - 1000.0f / 3;
+        b[i] = (float)(int)(rng_next(&rng) % 2001) / 7;
+    }
+    for (size_t j = 0; j < 16; j++) {
+        s[j] = a[j] * b[j];
+        s[j] += a[16 + j] * b[16 + j];
+        if (j < 8) s[j] += a[32 + j] * b[32 + j];
+    }
+    const float low = ((s[0] + s[8]) + (s[4] + s[12])) + ((s[2] + s[10]) + (s[6] + s[14]));
+    const float high = ((s[1] + s[9]) + (s[5] + s[13])) + ((s[3] + s[11]) + (s[7] + s[15]));
+    for (size_t i = 0; bc_kernels_at(i) != NULL; i++)
+        assert_true(bc_kernels_at(i)->dot_f32(a, b, 40) == low + high);
+}
+
+static void test_rows_equal_scalar(void **state)
+{
+    (void)state;
+    for (size_t i = 0; bc_kernels_at(i) != NULL; i++) {
+        char why[256] = "";
+        if (!kernel_dots_equal_scalar(bc_kernels_at(i), why, sizeof why)) fail_msg("%s", why);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_whole_blocks),       cmocka_unit_test(test_tiles),
         cmocka_unit_test(test_blocks_across_rows), cmocka_unit_test(test_long_rows),
-        cmocka_unit_test(test_block_scales),
+        cmocka_unit_test(test_block_scales),       cmocka_unit_test(test_activations),
+        cmocka_unit_test(test_float_order),        cmocka_unit_test(test_rows_equal_scalar),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
