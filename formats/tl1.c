@@ -8,6 +8,7 @@
 #include "formats/tiling.h"
 #include "formats/tl1_ref.h"
 #include "formats/tl_blocks.h"
+#include "quant/kernels.h"
 
 enum {
     TYPE_ID = 38,
@@ -151,11 +152,49 @@ static float get_scale(const struct bc_pack_shape *shape, const uint8_t *packed,
     return bc_get_f32(packed + trit_bytes(shape));
 }
 
+/* ---- products ---- */
+
+enum {
+    TABLE_COLUMNS = BC_TL_TABLES / BC_PAIR_TABLE * GROUP,
+    MANY_VECTORS = 64, /* with so many, decoding once is cheaper than looking up so often */
+    SIXTEEN = 16       /* rows whose bytes stand together */
+};
+
+static void make_tables(const struct bc_kernels *k, const int8_t *x, uint32_t n_cols,
+                        uint8_t *tables)
+{
+    k->pair_tables(x, n_cols / GROUP, tables);
+}
+
+/* Blocks of 32 rows have the bytes of even and of odd groups of four columns apart. */
+static void add_up(const struct bc_kernels *k, const struct bc_tl_grid *g, const uint8_t *packed,
+                   uint64_t block, uint32_t row, uint32_t col, uint32_t n_cols,
+                   const uint8_t *tables, int32_t sums[BC_TL_ROWS])
+{
+    const uint8_t *src = packed + block * block_bytes(g) + col / (2 * GROUP) * step_of(g);
+    const size_t n_even = (n_cols / GROUP + 1) / 2, n_odd = n_cols / GROUP / 2;
+    for (uint32_t r = 0; r < BC_TL_ROWS; r += SIXTEEN) {
+        const uint8_t *even = src + place_of(g, row + r);
+        k->pair_sums(even, step_of(g), n_even, tables, 2 * BC_PAIR_TABLE, sums + r);
+        k->pair_sums(even + second_of(g), step_of(g), n_odd, tables + BC_PAIR_TABLE,
+                     2 * BC_PAIR_TABLE, sums + r);
+    }
+}
+
+static const struct bc_tl_product product = {
+    .columns = TABLE_COLUMNS, .make_tables = make_tables, .add_up = add_up};
+
 static void dot_rows(const struct bc_kernels *k, const struct bc_pack_shape *shape,
                      const uint8_t *packed, uint64_t row, uint64_t n_rows, const int8_t *x,
                      uint64_t x_stride, uint32_t n_x, int32_t *out)
 {
-    bc_dot_decoded(&bc_format_tl1, k, shape, packed, row, n_rows, x, x_stride, n_x, out);
+    const struct bc_tl_grid grid = grid_of(shape);
+    if (n_x >= MANY_VECTORS) {
+        bc_dot_decoded(&bc_format_tl1, k, shape, packed, row, n_rows, x, x_stride, n_x, out);
+        return;
+    }
+    memset(out, 0, (size_t)(n_rows * n_x) * sizeof *out);
+    bc_tl_dot_rows(&grid, &product, k, packed, row, n_rows, x, x_stride, n_x, out);
 }
 
 const struct bc_format bc_format_tl1 = {
@@ -176,6 +215,7 @@ const struct bc_format bc_format_tl1 = {
     .trit_bytes = trit_bytes,
     .trit_at = bc_tl1_trit_at,
     .dot_rows = dot_rows,
+    .row_step = BC_TL_ROWS,
     .trits_at = bc_tl1_trits_at,
     .choose_tile = choose_tile,
 };

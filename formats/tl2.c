@@ -8,6 +8,7 @@
 #include "formats/tiling.h"
 #include "formats/tl2_ref.h"
 #include "formats/tl_blocks.h"
+#include "quant/kernels.h"
 
 enum {
     TYPE_ID = 39,
@@ -239,11 +240,70 @@ static float get_scale(const struct bc_pack_shape *shape, const uint8_t *packed,
     return bc_get_f32(packed + scale_offset(shape));
 }
 
+/* ---- products ---- */
+
+enum {
+    TRIPLE_COLUMNS = BC_TL_TABLES / BC_TRIPLE_TABLE / TRIPLES * TRIPLE_GROUP,
+    MANY_VECTORS = 64 /* with so many, decoding once is cheaper than looking up so often */
+};
+
+static void make_triple_tables(const struct bc_kernels *k, const int8_t *x, uint32_t n_cols,
+                               uint8_t *tables)
+{
+    k->triple_tables(x, n_cols / 3, tables);
+}
+
+static void add_up_triples(const struct bc_kernels *k, const struct bc_tl_grid *g,
+                           const uint8_t *packed, uint64_t block, uint32_t row, uint32_t col,
+                           uint32_t n_cols, const uint8_t *tables, int32_t sums[BC_TL_ROWS])
+{
+    const uint32_t group = col / TRIPLE_GROUP;
+    (void)row; /* 0: a block is BC_TL_ROWS rows */
+    k->triple_sums(packed + magnitudes_of(g, block) + (size_t)group * 4 * BLOCK_ROWS,
+                   packed + signs_of(g, block) + (size_t)group * BLOCK_ROWS, n_cols / TRIPLE_GROUP,
+                   tables, sums);
+}
+
+static void make_pair_tables(const struct bc_kernels *k, const int8_t *x, uint32_t n_cols,
+                             uint8_t *tables)
+{
+    k->pair_tables(x, n_cols / PAIR_GROUP, tables);
+}
+
+/* The bytes of 16 rows that stand together are those of two quarters of a block. */
+static void add_up_pairs(const struct bc_kernels *k, const struct bc_tl_grid *g,
+                         const uint8_t *packed, uint64_t block, uint32_t row, uint32_t col,
+                         uint32_t n_cols, const uint8_t *tables, int32_t sums[BC_TL_ROWS])
+{
+    const uint8_t *src = packed + block * (BLOCK_ROWS * PAIR_TILE / 4) + col / 4 * BLOCK_ROWS;
+    int32_t by_slot[BLOCK_ROWS] = {0};
+    (void)g;
+    (void)row;
+    for (uint32_t half = 0; half < BLOCK_ROWS; half += HALF_BLOCK)
+        k->pair_sums(src + half, BLOCK_ROWS, n_cols / PAIR_GROUP, tables, BC_PAIR_TABLE,
+                     by_slot + half);
+    for (uint32_t r = 0; r < BLOCK_ROWS; r++)
+        sums[r] += by_slot[slot_of(r)];
+}
+
+static const struct bc_tl_product triple_product = {
+    .columns = TRIPLE_COLUMNS, .make_tables = make_triple_tables, .add_up = add_up_triples};
+static const struct bc_tl_product pair_product = {
+    .columns = PAIR_TILE, .make_tables = make_pair_tables, .add_up = add_up_pairs};
+
 static void dot_rows(const struct bc_kernels *k, const struct bc_pack_shape *shape,
                      const uint8_t *packed, uint64_t row, uint64_t n_rows, const int8_t *x,
                      uint64_t x_stride, uint32_t n_x, int32_t *out)
 {
-    bc_dot_decoded(&bc_format_tl2, k, shape, packed, row, n_rows, x, x_stride, n_x, out);
+    const struct bc_tl_grid three = triple_grid(shape), two = pair_grid(shape);
+    const uint8_t *const pairs = packed + magnitude_bytes(&three) + sign_bytes(&three);
+    if (n_x >= MANY_VECTORS) {
+        bc_dot_decoded(&bc_format_tl2, k, shape, packed, row, n_rows, x, x_stride, n_x, out);
+        return;
+    }
+    memset(out, 0, (size_t)(n_rows * n_x) * sizeof *out);
+    bc_tl_dot_rows(&three, &triple_product, k, packed, row, n_rows, x, x_stride, n_x, out);
+    bc_tl_dot_rows(&two, &pair_product, k, pairs, row, n_rows, x, x_stride, n_x, out);
 }
 
 const struct bc_format bc_format_tl2 = {
@@ -265,6 +325,7 @@ const struct bc_format bc_format_tl2 = {
     .trit_bytes = trit_bytes,
     .trit_at = bc_tl2_trit_at,
     .dot_rows = dot_rows,
+    .row_step = BC_TL_ROWS,
     .trits_at = bc_tl2_trits_at,
     .choose_tile = choose_tile,
 };

@@ -36,6 +36,27 @@ void bc_tl_pack(const struct bc_tl_grid *grid, bc_tl_encode encode, const int8_t
 bool bc_tl_unpack(const struct bc_tl_grid *grid, bc_tl_decode decode, const uint8_t *packed,
                   uint64_t first, uint64_t n, int8_t *trits);
 
+/* Number of the block that holds `row` in tile column `tile`. */
+uint64_t bc_tl_block_of(const struct bc_tl_grid *grid, uint64_t row, uint64_t tile);
+
+/* How a run's rows are multiplied, BC_TL_ROWS at a time, through tables made of a vector's part. */
+enum { BC_TL_ROWS = 32, BC_TL_TABLES = 8192 };
+struct bc_tl_product {
+    uint32_t
+        columns; /* whose tables fit BC_TL_TABLES bytes; a multiple of the grid's group and 8 */
+    void (*make_tables)(const struct bc_kernels *k, const int8_t *x, uint32_t n_cols,
+                        uint8_t *tables);
+    /* Adds up rows [row, row + BC_TL_ROWS) of a block over columns [col, col + n_cols) of it. */
+    void (*add_up)(const struct bc_kernels *k, const struct bc_tl_grid *grid, const uint8_t *packed,
+                   uint64_t block, uint32_t row, uint32_t col, uint32_t n_cols,
+                   const uint8_t *tables, int32_t sums[BC_TL_ROWS]);
+};
+/* Adds the run's part of dot_rows to out (formats/format.h). */
+void bc_tl_dot_rows(const struct bc_tl_grid *grid, const struct bc_tl_product *product,
+                    const struct bc_kernels *k, const uint8_t *packed, uint64_t row,
+                    uint64_t n_rows, const int8_t *x, uint64_t x_stride, uint32_t n_x,
+                    int32_t *out);
+
 /* Eight trits as codes trit + 1 in the bytes of a word, the first in the lowest. */
 static inline uint64_t bc_tl_codes(const int8_t *trits)
 {

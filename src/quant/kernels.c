@@ -178,6 +178,11 @@ const struct bc_kernels bc_kernels_scalar = {
     .q2_0_codes = bc_scalar_q2_0_codes,
     .q1_0_codes = bc_scalar_q1_0_codes,
     .block_sums = bc_scalar_block_sums,
+    .t5_codes = bc_scalar_t5_codes,
+    .pair_tables = bc_scalar_pair_tables,
+    .pair_sums = bc_scalar_pair_sums,
+    .triple_tables = bc_scalar_triple_tables,
+    .triple_sums = bc_scalar_triple_sums,
 };
 
 /* Every row of every machine, slowest first; kernels is NULL where this build cannot have it. */

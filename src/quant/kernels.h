@@ -30,6 +30,10 @@ struct bc_i8_dots {
     size_t out_stride;
 };
 
+/* Tables of pair_tables and triple_tables: 16 entries of 16 bits, apart in low and high bytes: those
+ * of two pairs (low bytes of both, high bytes of both), of a triple. */
+enum { BC_PAIR_TABLE = 64, BC_TRIPLE_TABLE = 32 };
+
 /* Floats need the alignment of a float, bytes none. Sources and destinations do not overlap. n may
  * be 0. */
 struct bc_kernels {
@@ -122,6 +126,23 @@ struct bc_kernels {
     void (*tq2_0_codes)(const uint8_t *blocks, size_t n_blocks, const int8_t *x, int32_t *dots);
     void (*q2_0_codes)(const uint8_t *blocks, size_t n_blocks, const int8_t *x, int32_t *dots);
     void (*q1_0_codes)(const uint8_t *blocks, size_t n_blocks, const int8_t *x, int32_t *dots);
+    /* T5: the sum of digit t (trit + 1) of byte m times planes[t][m]. Reads planes up to the next
+     * multiple of 32 behind n_bytes, whatever stands there. */
+    int32_t (*t5_codes)(const uint8_t *bytes, size_t n_bytes, const int8_t *const planes[5]);
+    /* TL1 and the pairs of TL2 (formats/tl1.md): for each four columns, what the nine numbers of
+     * either pair make of its activations: BC_PAIR_TABLE bytes. */
+    void (*pair_tables)(const int8_t *x, size_t n_quads, uint8_t *tables);
+    /* Adds up 16 rows: their bytes for the next four columns follow `stride` behind, their table
+     * table_stride. */
+    void (*pair_sums)(const uint8_t *bytes, size_t stride, size_t n_quads, const uint8_t *tables,
+                      size_t table_stride, int32_t sums[16]);
+    /* TL2 (formats/tl2.md): for each three columns, what the 14 magnitudes make of its activations:
+     * BC_TRIPLE_TABLE bytes. */
+    void (*triple_tables)(const int8_t *x, size_t n_triples, uint8_t *tables);
+    /* Adds up the 32 rows of a block over groups of 24 columns: 128 bytes of magnitudes and 32 of
+     * signs each. */
+    void (*triple_sums)(const uint8_t *magnitudes, const uint8_t *signs, size_t n_groups,
+                        const uint8_t *tables, int32_t sums[32]);
     /* Sums of n_blocks runs of `block` (a multiple of 32) activations: what to take off for + 1. */
     void (*block_sums)(const int8_t *x, size_t n_blocks, size_t block, int32_t *sums);
 };

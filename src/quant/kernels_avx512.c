@@ -334,6 +334,11 @@ const struct bc_kernels bc_kernels_avx512 = {
     .q2_0_codes = bc_avx2_q2_0_codes,
     .q1_0_codes = bc_avx2_q1_0_codes,
     .block_sums = bc_avx2_block_sums,
+    .t5_codes = bc_avx2_t5_codes,
+    .pair_tables = bc_avx2_pair_tables,
+    .pair_sums = bc_avx2_pair_sums,
+    .triple_tables = bc_avx2_triple_tables,
+    .triple_sums = bc_avx2_triple_sums,
 };
 
 #else

@@ -19,6 +19,13 @@ void bc_scalar_tq2_0_codes(const uint8_t *blocks, size_t n_blocks, const int8_t 
 void bc_scalar_q2_0_codes(const uint8_t *blocks, size_t n_blocks, const int8_t *x, int32_t *dots);
 void bc_scalar_q1_0_codes(const uint8_t *blocks, size_t n_blocks, const int8_t *x, int32_t *dots);
 void bc_scalar_block_sums(const int8_t *x, size_t n_blocks, size_t block, int32_t *sums);
+int32_t bc_scalar_t5_codes(const uint8_t *bytes, size_t n_bytes, const int8_t *const planes[5]);
+void bc_scalar_pair_tables(const int8_t *x, size_t n_quads, uint8_t *tables);
+void bc_scalar_pair_sums(const uint8_t *bytes, size_t stride, size_t n_quads, const uint8_t *tables,
+                         size_t table_stride, int32_t sums[16]);
+void bc_scalar_triple_tables(const int8_t *x, size_t n_triples, uint8_t *tables);
+void bc_scalar_triple_sums(const uint8_t *magnitudes, const uint8_t *signs, size_t n_groups,
+                           const uint8_t *tables, int32_t sums[32]);
 
 /* The parts of quantize_i8: the factor, and n codes by it. */
 float bc_activation_factor(uint32_t max_abs_bits);
@@ -40,6 +47,13 @@ void bc_avx2_tq2_0_codes(const uint8_t *blocks, size_t n_blocks, const int8_t *x
 void bc_avx2_q2_0_codes(const uint8_t *blocks, size_t n_blocks, const int8_t *x, int32_t *dots);
 void bc_avx2_q1_0_codes(const uint8_t *blocks, size_t n_blocks, const int8_t *x, int32_t *dots);
 void bc_avx2_block_sums(const int8_t *x, size_t n_blocks, size_t block, int32_t *sums);
+int32_t bc_avx2_t5_codes(const uint8_t *bytes, size_t n_bytes, const int8_t *const planes[5]);
+void bc_avx2_pair_tables(const int8_t *x, size_t n_quads, uint8_t *tables);
+void bc_avx2_pair_sums(const uint8_t *bytes, size_t stride, size_t n_quads, const uint8_t *tables,
+                       size_t table_stride, int32_t sums[16]);
+void bc_avx2_triple_tables(const int8_t *x, size_t n_triples, uint8_t *tables);
+void bc_avx2_triple_sums(const uint8_t *magnitudes, const uint8_t *signs, size_t n_groups,
+                         const uint8_t *tables, int32_t sums[32]);
 #endif
 
 #endif

@@ -330,6 +330,79 @@ static bool compare_bitcos_lengths(const struct bc_kernels *row, struct buffers 
     return equal;
 }
 
+/* ---- T5, TL1, TL2 ---- */
+
+enum { PLANE = 420, PLANE_READ = 448 /* the next multiple of 32 */ };
+
+static bool compare_t5(const struct bc_kernels *row, struct buffers *b, int kind)
+{
+    for (size_t n = 0; n <= PLANE; n++) {
+        const size_t read = (n + 31) / 32 * 32;
+        uint8_t *bytes = guard_end(&b->w, n);
+        const int8_t *planes[5];
+        for (size_t t = 0; t < 5; t++)
+            planes[t] = t == 0 ? (const int8_t *)guard_end(&b->x, read)
+                               : (const int8_t *)b->x.start + t * PLANE_READ + t;
+        for (size_t i = 0; i < n; i++)
+            bytes[i] = (uint8_t)(kind < 3 ? (i * 7 + n) % 243 : kind < 6 ? 0 : 242);
+        if (scalar->t5_codes(bytes, n, planes) != row->t5_codes(bytes, n, planes)) return false;
+    }
+    return true;
+}
+
+static bool compare_tables(const struct bc_kernels *row, struct buffers *b, size_t n)
+{
+    static uint8_t expected[300 * BC_PAIR_TABLE + 1], actual[sizeof expected];
+    const int8_t *quads = (const int8_t *)guard_end(&b->x, 4 * n);
+    memset(expected, CANARY, sizeof expected);
+    memset(actual, CANARY, sizeof actual);
+    scalar->pair_tables(quads, n, expected);
+    row->pair_tables(quads, n, actual);
+    if (memcmp(expected, actual, sizeof expected) != 0) return false;
+    const int8_t *triples = (const int8_t *)guard_end(&b->x, 3 * n);
+    scalar->triple_tables(triples, n, expected);
+    row->triple_tables(triples, n, actual);
+    return memcmp(expected, actual, sizeof expected) == 0;
+}
+
+/* Bytes with all nibbles, so that entries without a meaning are looked up as well. */
+static bool compare_look_ups(const struct bc_kernels *row, struct buffers *b, size_t n)
+{
+    static uint8_t tables[300 * BC_PAIR_TABLE];
+    const size_t n_groups = n / 8;
+    for (size_t i = 0; i < MAX_OUT; i++)
+        b->expected[i] = b->actual[i] = CANARY; /* added to */
+    scalar->pair_tables((const int8_t *)b->x.start, n, tables);
+    const uint8_t *quads = guard_end(&b->w, n == 0 ? 0 : 48 * (n - 1) + 16);
+    scalar->pair_sums(quads, 48, n, tables, BC_PAIR_TABLE, b->expected);
+    row->pair_sums(quads, 48, n, tables, BC_PAIR_TABLE, b->actual);
+    scalar->pair_sums(quads, 96, n / 2, tables, 2 * BC_PAIR_TABLE, b->expected);
+    row->pair_sums(quads, 96, n / 2, tables, 2 * BC_PAIR_TABLE, b->actual);
+    if (memcmp(b->expected, b->actual, sizeof b->expected) != 0) return false;
+    scalar->triple_tables((const int8_t *)b->x.start, n, tables);
+    const uint8_t *signs = guard_end(&b->w, 32 * n_groups), *magnitudes = b->w.start + 1;
+    scalar->triple_sums(magnitudes, signs, n_groups, tables, b->expected);
+    row->triple_sums(magnitudes, signs, n_groups, tables, b->actual);
+    return memcmp(b->expected, b->actual, sizeof b->expected) == 0;
+}
+
+/* Fills the codes itself. */
+static bool compare_numbers(const struct bc_kernels *row, struct buffers *b, int kind, char *why,
+                            size_t why_size)
+{
+    uint64_t rng = 53;
+    fill_bytes(b->w.start, b->w.room, (enum extremes)(kind / 3), 0, 0xdd, &rng);
+    for (size_t n = 0; n <= 300; n = next_length(n, 40, 300)) {
+        if (compare_tables(row, b, n) && compare_look_ups(row, b, n)) continue;
+        snprintf(why, why_size, "TL tables or sums of row %s differ, n %zu, kind %d", row->name, n,
+                 kind);
+        return false;
+    }
+    if (compare_t5(row, b, kind)) return true;
+    snprintf(why, why_size, "t5_codes of row %s differs, kind %d", row->name, kind);
+    return false;
+}
+
 bool kernel_dots_equal_scalar(const struct bc_kernels *row, char *why, size_t why_size)
 {
     struct buffers b;
@@ -343,7 +416,8 @@ bool kernel_dots_equal_scalar(const struct bc_kernels *row, char *why, size_t wh
         fill_bytes(b.x.start, b.x.room, (enum extremes)(kind % 3), 0x80, 0x7f, &rng);
         equal = compare_widths(row, &b, kind, why, why_size) &&
                 compare_packs(row, &b, kind, why, why_size) &&
-                compare_bitcos_lengths(row, &b, kind, why, why_size);
+                compare_bitcos_lengths(row, &b, kind, why, why_size) &&
+                compare_numbers(row, &b, kind, why, why_size);
     }
     buffers_close(&b);
     return equal;
