@@ -12,7 +12,7 @@
 #include "quant/kernels.h"
 #include "support/rng.h"
 
-enum { ROUNDS = 7, COLS = 2560, MANY = 64 };
+enum { ROUNDS = 7, COLS = 2560, MANY = 256 };
 
 static const struct bc_format *const packs[] = {
     &bc_format_i2_s, &bc_format_i2_s_64, &bc_format_tl1,   &bc_format_tl2,  &bc_format_bitcos,
@@ -22,7 +22,7 @@ static const struct bc_format *const packs[] = {
 static double now(void)
 {
     struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t); /* others may share the processor */
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
@@ -39,10 +39,10 @@ static int8_t x[MANY * COLS];
 /* Seconds for `times` products of all rows with n_x vectors. */
 static double measure(const struct bc_format *f, const struct bc_kernels *k,
                       const struct bc_pack_shape *shape, const uint8_t *packed, uint32_t n_x,
-                      unsigned times, int32_t *out)
+                      unsigned times, int rounds, int32_t *out)
 {
     double best = 1e9;
-    for (int round = 0; round < ROUNDS; round++) {
+    for (int round = 0; round < rounds; round++) {
         const double start = now();
         for (unsigned i = 0; i < times; i++) {
             for (uint64_t row = 0; row < shape->rows; row += 128) {
@@ -79,8 +79,8 @@ static void measure_pack(const struct bc_format *f, uint64_t rows)
     for (size_t i = 0; bc_kernels_at(i) != NULL; i++) {
         const struct bc_kernels *k = bc_kernels_at(i);
         const unsigned times = i == 0 ? 1 : (unsigned)(1 + 8192 / rows);
-        const double one = measure(f, k, &shape, packed, 1, times, out);
-        const double many = measure(f, k, &shape, packed, MANY, 1, out);
+        const double one = measure(f, k, &shape, packed, 1, times, ROUNDS, out);
+        const double many = measure(f, k, &shape, packed, MANY, 1, i == 0 ? 1 : ROUNDS, out);
         printf("%-8s %-8s rows %6u: one vector %7.2f Gweights/s %6.2f GB/s; %d vectors %7.2f "
                "Gweights/s a vector\n",
                f->name, k->name, (unsigned)rows, 1e-9 * (double)shape.n / one,
