@@ -7,7 +7,7 @@
 #include "quant/kernels.h"
 
 enum {
-    PANEL = 65536, /* trits: a part of a second-level cache */
+    PANEL = 65536,      /* trits: a part of a second-level cache */
     LARGEST_STEP = 4096 /* of where unpacking may start: BITCOS's superblock */
 };
 

@@ -15,6 +15,7 @@ allowed() {
     src/model/archs) echo "model" ;;
     src/convert) echo "bitconv base io quant formats model convert" ;;
     src/verify) echo "bitconv base io quant formats model verify" ;;
+    src/bench) echo "bitconv base quant formats bench" ;;
     src/codegen) echo "bitconv base io quant formats model verify codegen" ;;
     tools) echo "bitconv base tools" ;;
     *) echo "no rule for folder $1" >&2; return 1 ;;
