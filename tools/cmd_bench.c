@@ -15,7 +15,8 @@ struct settings {
 
 static const struct option_row options[] = {
     {"pack", 0, OPTION_FLAG, offsetof(struct settings, pack), NULL,
-     "pack, unpack and multiply matrices in every\nternary pack, against memcpy"},
+     "pack, unpack and multiply a matrix in every\nternary pack, against memcpy; one "
+     "thread\nunless -t asks for more, each with a matrix\nof its own"},
     {"rows", 0, OPTION_SIZE, offsetof(struct settings, rows), "N",
      "of the matrix (default 4K, which is 4096)"},
     {"cols", 0, OPTION_SIZE, offsetof(struct settings, cols), "N", "of the matrix (default 4K)"},

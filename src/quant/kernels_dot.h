@@ -55,5 +55,18 @@ void bc_avx2_triple_tables(const int8_t *x, size_t n_triples, uint8_t *tables);
 void bc_avx2_triple_sums(const uint8_t *magnitudes, const uint8_t *signs, size_t n_groups,
                          const uint8_t *tables, int32_t sums[32]);
 #endif
+#if defined(__AARCH64EL__)
+uint32_t bc_neon_max_abs_bits(const float *src, size_t n);
+float bc_neon_dot_f32(const float *a, const float *b, size_t n);
+void bc_neon_dots_f32(const struct bc_f32_dots *d);
+void bc_neon_axpy(float factor, const float *x, size_t n, float *y);
+float bc_neon_quantize_i8(const float *src, size_t n, int8_t *dst);
+void bc_neon_trit_dots(const struct bc_i8_dots *d);
+void bc_neon_plane_dots(const struct bc_i8_dots *d, size_t width);
+void bc_neon_tq2_0_codes(const uint8_t *blocks, size_t n_blocks, const int8_t *x, int32_t *dots);
+void bc_neon_block_sums(const int8_t *x, size_t n_blocks, size_t block, int32_t *sums);
+void bc_neon_pair_sums(const uint8_t *bytes, size_t stride, size_t n_quads, const uint8_t *tables,
+                       size_t table_stride, int32_t sums[16]);
+#endif
 
 #endif

@@ -48,6 +48,14 @@ static size_t next_length(size_t n, size_t every, size_t last)
     return n < last && next > last ? last : next;
 }
 
+/* How many rows and vectors; the last ones for long rows as well. */
+struct counts {
+    size_t n_rows, n_x;
+};
+static const struct counts counts[] = {{0, 3}, {3, 0}, {2, 1}, {1, 2}, {2, 2},
+                                       {3, 5}, {1, 4}, {1, 1}, {3, 9}};
+enum { N_COUNTS = sizeof counts / sizeof counts[0], FIRST_LONG = N_COUNTS - 2, SHORT = 70 };
+
 /* ---- floats ---- */
 
 enum floats { ORDINARY, MIXED_SIZES, SPECIAL, N_FLOATS };
@@ -144,10 +152,10 @@ static bool compare_floats(const struct bc_kernels *row, struct buffers *b, char
     for (int kind = 0; kind < N_FLOATS; kind++) {
         fill_floats(w, b->w.room / 4, (enum floats)kind, &rng);
         fill_floats(x, b->x.room / 4, (enum floats)kind, &rng);
-        for (size_t n = 0; n <= 2 * MAX_N / 3; n = next_length(n, 70, MAX_N)) {
+        for (size_t n = 0; n <= 2 * MAX_N / 3; n = next_length(n, SHORT, MAX_N)) {
             bool equal = compare_axpy(row, b, n) && compare_quantize(row, b, n);
-            for (size_t i = 0; i <= 25 && equal; i++)
-                equal = compare_dots_f32(row, b, n, i % 6 % (MAX_ROWS + 1), i % 5);
+            for (size_t i = n <= SHORT ? 0 : FIRST_LONG; i < N_COUNTS && equal; i++)
+                equal = compare_dots_f32(row, b, n, counts[i].n_rows, counts[i].n_x);
             if (equal) continue;
             snprintf(why, why_size, "float products of row %s differ from scalar, n %zu, kind %d",
                      row->name, n, kind);
@@ -225,9 +233,11 @@ static bool compare_widths(const struct bc_kernels *row, struct buffers *b, int 
             fill_trits(b->w.start, b->w.room, (enum extremes)(kind / 3), &rng);
         else
             fill_bytes(b->w.start, b->w.room, (enum extremes)(kind / 3), 0, 0xff, &rng);
-        for (size_t n = 0; n <= MAX_N / step; n = next_length(n, 67, MAX_N / step)) {
-            for (size_t c = 0; c < 30; c++) {
-                if (compare_i8(row, b, n * step, widths[i], c % 4, c % (MAX_X + 1))) continue;
+        for (size_t n = 0; n <= MAX_N / step;
+             n = next_length(n, widths[i] == 0 ? SHORT : 17, MAX_N / step)) {
+            for (size_t c = n * step <= SHORT * 2 ? 0 : FIRST_LONG; c < N_COUNTS; c++) {
+                if (compare_i8(row, b, n * step, widths[i], counts[c].n_rows, counts[c].n_x))
+                    continue;
                 snprintf(why, why_size, "products of row %s differ: width %zu, n %zu, kind %d",
                          row->name, widths[i], n * step, kind);
                 return false;
