@@ -101,7 +101,7 @@ static bool decode(const struct bc_tl_grid *g, const uint8_t *packed, uint64_t b
 {
     const size_t second = second_of(g), step = step_of(g);
     const uint8_t *src = packed + block * block_bytes(g) + place_of(g, row);
-    uint32_t seen = 0;
+    uint64_t seen = 0;
     src += first / 2 * step;
     if (first % 2 != 0 && n > 0) {
         seen |= bc_tl_get_pairs(src[second], trits);
@@ -110,13 +110,14 @@ static bool decode(const struct bc_tl_grid *g, const uint8_t *packed, uint64_t b
         n--;
     }
     for (; n >= 2; n -= 2) {
-        seen |= bc_tl_get_pairs(src[0], trits);
-        seen |= bc_tl_get_pairs(src[second], trits + GROUP);
+        const uint64_t low = bc_tl_trits_of_byte[src[0]], high = bc_tl_trits_of_byte[src[second]];
+        bc_put_u64((uint8_t *)trits, (low & UINT32_MAX) | high << 32);
+        seen |= low | high;
         src += step;
         trits += 2 * GROUP;
     }
     if (n > 0) seen |= bc_tl_get_pairs(src[0], trits);
-    return seen >> 16 == 0;
+    return seen >> 32 == 0;
 }
 
 static void pack(const struct bc_kernels *k, const struct bc_pack_shape *shape, const int8_t *trits,

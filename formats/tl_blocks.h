@@ -18,6 +18,7 @@ struct bc_tl_grid {
     uint32_t tile_cols;
     uint32_t block_rows; /* bm */
     uint32_t group;      /* columns that are decoded together: 4 or 24, divides tile_cols */
+    const struct bc_kernels *kernels; /* for those who pack and unpack with them */
 };
 
 enum { BC_TL_MAX_GROUP = 24 };
@@ -74,18 +75,16 @@ static inline void bc_tl_put_pair_bytes(uint64_t codes, uint8_t *first, uint8_t 
     *second = (uint8_t)(product >> 56);
 }
 
-/* The four trits of such a byte; returns a word whose upper half is not 0 when a nibble is above 8
- * and therefore no pair: both its trits become BC_TRIT_ILLEGAL. */
-static inline uint32_t bc_tl_get_pairs(uint8_t byte, int8_t trits[4])
+/* The four trits of a byte as bytes, the first lowest, BC_TRIT_ILLEGAL where a nibble is above 8 and
+ * therefore no pair; then bit 32 is set. */
+extern const uint64_t bc_tl_trits_of_byte[256];
+
+/* The four trits of such a byte; returns its entry. */
+static inline uint64_t bc_tl_get_pairs(uint8_t byte, int8_t trits[4])
 {
-    static const int8_t pairs[16][4] = {{-1, -1, 0}, {-1, 0, 0}, {-1, 1, 0}, {0, -1, 0},
-                                        {0, 0, 0},   {0, 1, 0},  {1, -1, 0}, {1, 0, 0},
-                                        {1, 1, 0},   {2, 2, 1},  {2, 2, 1},  {2, 2, 1},
-                                        {2, 2, 1},   {2, 2, 1},  {2, 2, 1},  {2, 2, 1}};
-    const uint32_t high = bc_get_u32((const uint8_t *)pairs[byte >> 4]);
-    const uint32_t low = bc_get_u32((const uint8_t *)pairs[byte & 15]);
-    bc_put_u32((uint8_t *)trits, (high & 0xffff) | low << 16);
-    return high | low;
+    const uint64_t entry = bc_tl_trits_of_byte[byte];
+    bc_put_u32((uint8_t *)trits, (uint32_t)entry);
+    return entry;
 }
 
 #endif

@@ -12,6 +12,7 @@
 #include "quant/kernels_bitcos.h"
 #include "quant/kernels_dot.h"
 #include "quant/kernels_rows.h"
+#include "quant/kernels_tl.h"
 
 void bc_scalar_widen_bf16(const uint8_t *src, size_t n, float *dst)
 {
@@ -166,6 +167,8 @@ const struct bc_kernels bc_kernels_scalar = {
     .bitcos_unpack = bc_table_bitcos_unpack,
     .t5_pack = bc_table_t5_pack,
     .t5_unpack = bc_table_t5_unpack,
+    .tl2_pack_row = bc_scalar_tl2_pack_row,
+    .tl2_unpack_row = bc_scalar_tl2_unpack_row,
     .dot_f32 = bc_scalar_dot_f32,
     .dots_f32 = bc_scalar_dots_f32,
     .axpy = bc_scalar_axpy,

@@ -97,6 +97,16 @@ struct bc_kernels {
     /* The inverse; trits of a byte above 242 become 2, and the result is then false. */
     bool (*t5_unpack)(const uint8_t *src, size_t n, int8_t *dst);
 
+    /* TL2's triples (formats/tl2.md), n_groups times 24 columns of one row. A group has four bytes of
+     * magnitudes, 32 apart, and every other bit of a word of signs; the next group's are 128 and 32
+     * bytes further on. Rows of half 0 of a block write the word, those of half 1, which come
+     * later, add to it. */
+    void (*tl2_pack_row)(const int8_t *trits, size_t n_groups, unsigned half, uint8_t *magnitudes,
+                         uint8_t *words);
+    /* The inverse; trits of a code without a meaning become 2, and the result is then false. */
+    bool (*tl2_unpack_row)(const uint8_t *magnitudes, const uint8_t *words, unsigned half,
+                           size_t n_groups, int8_t *trits);
+
     /* ---- products of a forward pass ---- */
 
     /* Sum of a[i] * b[i] in 16 partial sums: number j takes the i with i % 16 == j, ascending, from

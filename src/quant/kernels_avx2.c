@@ -9,6 +9,7 @@
 #include "quant/kernels_bitcos.h"
 #include "quant/kernels_dot.h"
 #include "quant/kernels_rows.h"
+#include "quant/kernels_tl.h"
 
 /* By attribute, so that the file needs no flags of its own and builds into any x86-64 program. */
 #define AVX2 __attribute__((target("avx2,f16c")))
@@ -347,6 +348,8 @@ const struct bc_kernels bc_kernels_avx2 = {
     .bitcos_unpack = bc_avx2_bitcos_unpack,
     .t5_pack = bc_avx2_t5_pack,
     .t5_unpack = bc_table_t5_unpack,
+    .tl2_pack_row = bc_avx2_tl2_pack_row,
+    .tl2_unpack_row = bc_avx2_tl2_unpack_row,
     .dot_f32 = bc_avx2_dot_f32,
     .dots_f32 = bc_avx2_dots_f32,
     .axpy = bc_avx2_axpy,

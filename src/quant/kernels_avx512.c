@@ -9,6 +9,7 @@
 #include "quant/kernels_bitcos.h"
 #include "quant/kernels_dot.h"
 #include "quant/kernels_rows.h"
+#include "quant/kernels_tl.h"
 
 #define AVX512 __attribute__((target("avx512f,avx512bw,avx512vl,avx2,f16c")))
 
@@ -322,6 +323,8 @@ const struct bc_kernels bc_kernels_avx512 = {
     .bitcos_unpack = bc_avx512_bitcos_unpack,
     .t5_pack = bc_avx2_t5_pack,
     .t5_unpack = bc_table_t5_unpack,
+    .tl2_pack_row = bc_avx2_tl2_pack_row,
+    .tl2_unpack_row = bc_avx2_tl2_unpack_row,
     .dot_f32 = bc_avx2_dot_f32,
     .dots_f32 = bc_avx2_dots_f32,
     .axpy = bc_avx2_axpy,

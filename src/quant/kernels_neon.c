@@ -10,6 +10,7 @@
 #include "quant/kernels_bitcos.h"
 #include "quant/kernels_dot.h"
 #include "quant/kernels_rows.h"
+#include "quant/kernels_tl.h"
 
 static inline uint16x8_t load_8_halves(const uint8_t *p)
 {
@@ -294,6 +295,8 @@ const struct bc_kernels bc_kernels_neon = {
     .bitcos_unpack = bc_neon_bitcos_unpack,
     .t5_pack = bc_table_t5_pack,
     .t5_unpack = bc_table_t5_unpack,
+    .tl2_pack_row = bc_scalar_tl2_pack_row,
+    .tl2_unpack_row = bc_scalar_tl2_unpack_row,
     .dot_f32 = bc_neon_dot_f32,
     .dots_f32 = bc_neon_dots_f32,
     .axpy = bc_neon_axpy,

@@ -18,7 +18,7 @@ for level in -O0 -O2; do
         tests/support/kernel_compare_bitcos.c tests/support/kernel_compare_dot.c \
         src/quant/kernels_bitcos.c src/quant/kernels_t5.c src/quant/kernels_bitcos_neon.c \
         src/quant/kernels_dot.c src/quant/kernels_dot_digits.c src/quant/kernels_dot_neon.c \
-        src/quant/cpu.c src/quant/kernels.c src/quant/kernels_neon.c src/base/bytes.c -lm
+        src/quant/kernels_tl.c src/quant/cpu.c src/quant/kernels.c src/quant/kernels_neon.c src/base/bytes.c -lm
     output=$(qemu-aarch64 -L /usr/aarch64-linux-gnu "$folder/kernels") || { echo "$level: $output"; exit 1; }
     grep -qx 'row neon equals scalar' <<<"$output" || { echo "$level: the row did not run: $output"; exit 1; }
 done

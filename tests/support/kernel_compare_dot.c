@@ -396,6 +396,36 @@ static bool compare_look_ups(const struct bc_kernels *row, struct buffers *b, si
     return memcmp(b->expected, b->actual, sizeof b->expected) == 0;
 }
 
+/* Rows of TL2: what trits give, and what any bytes, legal or not, are read as. */
+static bool compare_tl2_rows(const struct bc_kernels *row, struct buffers *b, size_t n_groups)
+{
+    static uint8_t expected[8192], actual[8192];
+    uint64_t rng = 71;
+    int8_t *trits = (int8_t *)guard_end(&b->w, 24 * n_groups);
+    for (size_t i = 0; i < 24 * n_groups; i++)
+        trits[i] = (int8_t)((int)(rng_next(&rng) % 3) - 1);
+    memset(expected, CANARY, sizeof expected);
+    memset(actual, CANARY, sizeof actual);
+    for (unsigned half = 0; half < 2; half++) {
+        scalar->tl2_pack_row(trits + half, n_groups - half, half, expected + half, expected + 6000);
+        row->tl2_pack_row(trits + half, n_groups - half, half, actual + half, actual + 6000);
+    }
+    if (memcmp(expected, actual, sizeof expected) != 0) return false;
+    for (unsigned i = 0; i < 4; i++) {
+        /* First what was packed, then random magnitudes. */
+        const uint8_t *magnitudes = i < 2 ? actual + i % 2 : b->x.start;
+        int8_t back[2][24 * 45];
+        memset(back, CANARY, sizeof back);
+        const bool legal =
+            scalar->tl2_unpack_row(magnitudes, actual + 6000, i % 2, n_groups - i % 2, back[0]);
+        if (row->tl2_unpack_row(magnitudes, actual + 6000, i % 2, n_groups - i % 2, back[1]) !=
+                legal ||
+            memcmp(back[0], back[1], sizeof back[0]) != 0)
+            return false;
+    }
+    return true;
+}
+
 /* Fills the codes itself. */
 static bool compare_numbers(const struct bc_kernels *row, struct buffers *b, int kind, char *why,
                             size_t why_size)
@@ -406,6 +436,11 @@ static bool compare_numbers(const struct bc_kernels *row, struct buffers *b, int
         if (compare_tables(row, b, n) && compare_look_ups(row, b, n)) continue;
         snprintf(why, why_size, "TL tables or sums of row %s differ, n %zu, kind %d", row->name, n,
                  kind);
+        return false;
+    }
+    for (size_t n = 1; n <= 45; n++) {
+        if (compare_tl2_rows(row, b, n)) continue;
+        snprintf(why, why_size, "TL2 rows of row %s differ, %zu groups", row->name, n);
         return false;
     }
     if (compare_t5(row, b, kind)) return true;
