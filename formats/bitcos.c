@@ -6,11 +6,18 @@
 
 #include "base/bytes.h"
 #include "formats/bitcos_ref.h"
+#include "formats/dot.h"
 #include "formats/rows.h"
 #include "formats/trit_header.h"
 #include "quant/kernels.h"
 
-enum { SUPERBLOCK = 4096, WORD_BITS = 64, WORD_BYTES = 8, RANK_BYTES = 4 };
+enum {
+    SUPERBLOCK = 4096,
+    WORD_BITS = 64,
+    WORD_BYTES = 8,
+    RANK_BYTES = 4,
+    MANY_VECTORS = 3, /* with so many, decoding once is cheaper than finding signs so often */
+};
 
 static const struct bc_trit_kind kind = {
     .title = "BITCOS", .magic = {'B', 'T', 'C', 'S'}, .superblock = SUPERBLOCK};
@@ -197,6 +204,37 @@ static bool check_payload(const struct bc_pack_shape *expected, const uint8_t *b
                             why_size);
 }
 
+/* The rank at a weight whose index is a multiple of 64. */
+static uint64_t rank_at(const struct layout *at, const uint8_t *packed, uint64_t i)
+{
+    uint64_t rank = bc_get_u32(packed + at->ranks + i / SUPERBLOCK * RANK_BYTES);
+    for (uint64_t word = i / SUPERBLOCK * (SUPERBLOCK / WORD_BITS); word < i / WORD_BITS; word++)
+        rank += count_ones(bc_get_u64(packed + at->bitmap + WORD_BYTES * word));
+    return rank;
+}
+
+static void dot_rows(const struct bc_kernels *k, const struct bc_pack_shape *shape,
+                     const uint8_t *packed, uint64_t row, uint64_t n_rows, const int8_t *x,
+                     uint64_t x_stride, uint32_t n_x, int32_t *out)
+{
+    const struct layout at = layout_of(shape);
+    if (shape->cols % WORD_BITS != 0 || n_x >= MANY_VECTORS) {
+        bc_dot_decoded(&bc_format_bitcos, k, shape, packed, row, n_rows, x, x_stride, n_x, out);
+        return;
+    }
+    memset(out, 0, (size_t)(n_rows * n_x) * sizeof *out);
+    const uint64_t first = row * shape->cols;
+    const uint64_t first_rank = n_rows > 0 ? rank_at(&at, packed, first) : 0;
+    for (uint32_t v = 0; v < n_x; v++) {
+        uint64_t rank = first_rank;
+        for (uint64_t r = 0; r < n_rows; r++) {
+            const uint8_t *bitmap = packed + at.bitmap + (first + r * shape->cols) / 8;
+            rank = k->bitcos_dot(bitmap, (size_t)shape->cols, packed + at.signs, shape->n_nonzero,
+                                 rank, x + v * x_stride, &out[v * n_rows + r]);
+        }
+    }
+}
+
 const struct bc_format bc_format_bitcos = {
     .name = "bitcos",
     .title = "a bit a weight and a sign bit for those not zero: small above 40 % zeros",
@@ -213,6 +251,7 @@ const struct bc_format bc_format_bitcos = {
     .get_scale = bc_trit_header_scale,
     .trit_bytes = size, /* the scales stand before the trits: nothing is behind them */
     .trit_at = bc_bitcos_trit_at,
+    .dot_rows = dot_rows,
     .run = SUPERBLOCK,
     .magic = "BTCS",
     .open_payload = open_payload,

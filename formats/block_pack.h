@@ -26,6 +26,9 @@ struct bc_block_pack {
      * meaning. */
     void (*from_floats)(const struct bc_kernels *k, const float *src, uint64_t n_blocks,
                         uint8_t *dst);
+    /* One exact integer per block: the sum of (trit + 1) * x over its values. */
+    void (*block_codes)(const struct bc_kernels *k, const uint8_t *blocks, uint64_t n_blocks,
+                        const int8_t *x, int32_t *dots);
 };
 
 /* The block pack of a row of format.h; NULL for the other packs. */
@@ -76,6 +79,13 @@ enum bc_block_scales bc_block_slice_scales(const struct bc_block_pack *bp,
  * scales (n_scales: 1 or one per slice) by put_scales. */
 void bc_pack_finish(const struct bc_format *format, const struct bc_pack_shape *shape,
                     const float *scales, uint32_t n_scales, bool separate, uint8_t *packed);
+/* format->dot_rows with the block scales: out[v * n_rows + r] is the sum, from +0 and over the
+ * blocks of the row in order, of (float)integer * scale, each product and each sum rounded to
+ * float32. For tensors whose blocks have scales of their own (BC_BLOCKS_MANY_SCALES). */
+void bc_block_dot_rows(const struct bc_block_pack *bp, const struct bc_kernels *k,
+                       const struct bc_pack_shape *shape, const uint8_t *packed, uint64_t row,
+                       uint64_t n_rows, const int8_t *x, uint64_t x_stride, uint32_t n_x,
+                       float *out);
 
 /* Index of the first of n trits that the pack cannot hold (a zero, in Q1_0); UINT64_MAX: none. */
 uint64_t bc_block_first_misfit(const struct bc_block_pack *bp, const int8_t *trits, uint64_t n);

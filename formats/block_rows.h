@@ -21,6 +21,12 @@ void bc_block_put_scales(const struct bc_block_pack *bp, const struct bc_pack_sh
 float bc_block_get_scale(const struct bc_block_pack *bp, const struct bc_pack_shape *shape,
                          const uint8_t *packed, uint64_t slice);
 
+/* dot_rows: the sums of block_codes. */
+void bc_block_integer_rows(const struct bc_block_pack *bp, const struct bc_kernels *k,
+                           const struct bc_pack_shape *shape, const uint8_t *packed, uint64_t row,
+                           uint64_t n_rows, const int8_t *x, uint64_t x_stride, uint32_t n_x,
+                           int32_t *out);
+
 /* Trits of n floats by their largest magnitude, which is returned: x / max is rounded to the
  * nearest integer, halves away from zero, as tq-types of ggml do (the reciprocal and the product
  * are rounded to float32). All zeros, and the result 0, when there is no other value. */

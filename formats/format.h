@@ -67,6 +67,16 @@ struct bc_format {
     int (*trit_at)(const struct bc_pack_shape *shape, const uint8_t *packed, uint64_t slice,
                    uint64_t row, uint64_t col);
 
+    /* Exact integer products of packed rows with int8 activations: out[v * n_rows + r] = sum over
+     * columns of trit * x[v * x_stride + col] for rows [row, row + n_rows), counted over all slices,
+     * and v in [0, n_x). Any ranges. cols * 128 must fit int32 (the caller checks). Illegal codes
+     * make some number. */
+    void (*dot_rows)(const struct bc_kernels *k, const struct bc_pack_shape *shape,
+                     const uint8_t *packed, uint64_t row, uint64_t n_rows, const int8_t *x,
+                     uint64_t x_stride, uint32_t n_x, int32_t *out);
+    /* dot_rows is fastest on ranges that begin and end at multiples of this; 0: no such number. */
+    uint32_t row_step;
+
     /* Type and file type in dialect bitnet-rebased where they differ (TL2), else 0. */
     uint32_t type_id_rebased;
 

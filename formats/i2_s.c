@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/bytes.h"
+#include "formats/dot.h"
 #include "formats/i2_s_ref.h"
 #include "formats/rows.h"
 #include "quant/kernels.h"
@@ -105,6 +106,44 @@ static float get_scale(const struct bc_pack_shape *shape, const uint8_t *packed,
     return bc_get_f32(packed + trit_bytes(shape));
 }
 
+static void plane_rows(const struct bc_kernels *k, const struct bc_pack_shape *shape,
+                       const uint8_t *packed, uint64_t row, uint64_t n_rows, const int8_t *x,
+                       uint64_t x_stride, uint32_t n_x, int32_t *out, size_t width)
+{
+    const struct bc_i8_dots dots = {.w = packed + row * (shape->cols / 4),
+                                    .w_stride = (size_t)(shape->cols / 4),
+                                    .n_rows = (size_t)n_rows,
+                                    .x = x,
+                                    .x_stride = (size_t)x_stride,
+                                    .n_x = n_x,
+                                    .n = (size_t)shape->cols,
+                                    .out = out,
+                                    .out_stride = (size_t)n_rows};
+    memset(out, 0, (size_t)(n_rows * n_x) * sizeof *out);
+    k->plane_dots(&dots, width);
+}
+
+/* Blocks that go on in the next row have no kernel of their own. */
+static void dot_rows_128(const struct bc_kernels *k, const struct bc_pack_shape *shape,
+                         const uint8_t *packed, uint64_t row, uint64_t n_rows, const int8_t *x,
+                         uint64_t x_stride, uint32_t n_x, int32_t *out)
+{
+    if (shape->cols % (4 * WIDTH_128) == 0)
+        plane_rows(k, shape, packed, row, n_rows, x, x_stride, n_x, out, WIDTH_128);
+    else
+        bc_dot_decoded(&bc_format_i2_s, k, shape, packed, row, n_rows, x, x_stride, n_x, out);
+}
+
+static void dot_rows_64(const struct bc_kernels *k, const struct bc_pack_shape *shape,
+                        const uint8_t *packed, uint64_t row, uint64_t n_rows, const int8_t *x,
+                        uint64_t x_stride, uint32_t n_x, int32_t *out)
+{
+    if (shape->cols % (4 * WIDTH_64) == 0)
+        plane_rows(k, shape, packed, row, n_rows, x, x_stride, n_x, out, WIDTH_64);
+    else
+        bc_dot_decoded(&bc_format_i2_s_64, k, shape, packed, row, n_rows, x, x_stride, n_x, out);
+}
+
 const struct bc_format bc_format_i2_s = {
     .name = "i2_s",
     .title = "two bits a weight in blocks of 128, as bitnet.cpp reads it on x86",
@@ -122,6 +161,7 @@ const struct bc_format bc_format_i2_s = {
     .get_scale = get_scale,
     .trit_bytes = trit_bytes,
     .trit_at = bc_i2_s_trit_at,
+    .dot_rows = dot_rows_128,
 };
 
 const struct bc_format bc_format_i2_s_64 = {
@@ -141,4 +181,5 @@ const struct bc_format bc_format_i2_s_64 = {
     .get_scale = get_scale,
     .trit_bytes = trit_bytes,
     .trit_at = bc_i2_s_64_trit_at,
+    .dot_rows = dot_rows_64,
 };

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/bytes.h"
+#include "formats/dot.h"
 #include "formats/rows.h"
 #include "formats/t5_ref.h"
 #include "formats/trit_header.h"
@@ -114,6 +115,65 @@ static bool check_payload(const struct bc_pack_shape *expected, const uint8_t *b
     return check_bytes(&shape, bytes + bc_trit_body(&shape), why, why_size);
 }
 
+/* ---- products ---- */
+
+enum {
+    PLANE = 1024,                /* bytes' worth of activations that are laid out at once */
+    PLANE_ROOM = 1 + PLANE + 63, /* zeros around them: one before, a vector behind */
+    MANY_VECTORS = 3 /* with so many, decoding once is cheaper than so many kernels' decoding */
+};
+
+/* The activations of n <= 5 * PLANE columns, every fifth one in a plane, zeros around them. */
+struct planes {
+    int8_t x[TRITS_PER_BYTE][PLANE_ROOM];
+    int32_t sum; /* of all */
+};
+
+static void lay_out(struct planes *p, const int8_t *x, uint64_t n)
+{
+    memset(p, 0, sizeof *p);
+    for (uint64_t i = 0; i < n; i++) {
+        p->x[i % TRITS_PER_BYTE][1 + i / TRITS_PER_BYTE] = x[i];
+        p->sum += x[i];
+    }
+}
+
+/* n weights from index `first`, which need not begin a byte: then the digits before it meet the
+ * zeros, and the planes are those of other columns, the first few of them a place further on. */
+static int32_t dot_planes(const struct bc_kernels *k, const uint8_t *body, uint64_t first,
+                          uint64_t n, const struct planes *p)
+{
+    const size_t phase = (size_t)(first % TRITS_PER_BYTE);
+    const int8_t *planes[TRITS_PER_BYTE];
+    for (size_t t = 0; t < TRITS_PER_BYTE; t++)
+        planes[t] = t >= phase ? p->x[t - phase] + 1 : p->x[t + TRITS_PER_BYTE - phase];
+    return k->t5_codes(body + first / TRITS_PER_BYTE, (size_t)body_bytes(phase + n), planes) -
+           p->sum;
+}
+
+static void dot_rows(const struct bc_kernels *k, const struct bc_pack_shape *shape,
+                     const uint8_t *packed, uint64_t row, uint64_t n_rows, const int8_t *x,
+                     uint64_t x_stride, uint32_t n_x, int32_t *out)
+{
+    const uint64_t most = TRITS_PER_BYTE * PLANE;
+    const uint8_t *const body = packed + bc_trit_body(shape);
+    struct planes planes;
+    if (n_x >= MANY_VECTORS) {
+        bc_dot_decoded(&bc_format_t5, k, shape, packed, row, n_rows, x, x_stride, n_x, out);
+        return;
+    }
+    memset(out, 0, (size_t)(n_rows * n_x) * sizeof *out);
+    for (uint32_t v = 0; v < n_x; v++) {
+        for (uint64_t col = 0; col < shape->cols; col += most) {
+            const uint64_t n = shape->cols - col < most ? shape->cols - col : most;
+            lay_out(&planes, x + v * x_stride + col, n);
+            for (uint64_t r = 0; r < n_rows; r++)
+                out[v * n_rows + r] +=
+                    dot_planes(k, body, (row + r) * shape->cols + col, n, &planes);
+        }
+    }
+}
+
 const struct bc_format bc_format_t5 = {
     .name = "t5",
     .title = "five trits a byte: 1.6 bits a weight whatever the share of zeros",
@@ -130,6 +190,7 @@ const struct bc_format bc_format_t5 = {
     .get_scale = bc_trit_header_scale,
     .trit_bytes = size, /* the scales stand before the trits: nothing is behind them */
     .trit_at = bc_t5_trit_at,
+    .dot_rows = dot_rows,
     .run = TRITS_PER_BYTE,
     .magic = "BTT5",
     .open_payload = open_payload,

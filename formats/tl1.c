@@ -3,10 +3,12 @@
  * kernel of its shape walks the matrix. The spec is tl1.md. */
 #include <stdio.h>
 
+#include "formats/dot.h"
 #include "formats/rows.h"
 #include "formats/tiling.h"
 #include "formats/tl1_ref.h"
 #include "formats/tl_blocks.h"
+#include "quant/kernels.h"
 
 enum {
     TYPE_ID = 38,
@@ -99,7 +101,7 @@ static bool decode(const struct bc_tl_grid *g, const uint8_t *packed, uint64_t b
 {
     const size_t second = second_of(g), step = step_of(g);
     const uint8_t *src = packed + block * block_bytes(g) + place_of(g, row);
-    uint32_t seen = 0;
+    uint64_t seen = 0;
     src += first / 2 * step;
     if (first % 2 != 0 && n > 0) {
         seen |= bc_tl_get_pairs(src[second], trits);
@@ -108,13 +110,14 @@ static bool decode(const struct bc_tl_grid *g, const uint8_t *packed, uint64_t b
         n--;
     }
     for (; n >= 2; n -= 2) {
-        seen |= bc_tl_get_pairs(src[0], trits);
-        seen |= bc_tl_get_pairs(src[second], trits + GROUP);
+        const uint64_t low = bc_tl_trits_of_byte[src[0]], high = bc_tl_trits_of_byte[src[second]];
+        bc_put_u64((uint8_t *)trits, (low & UINT32_MAX) | high << 32);
+        seen |= low | high;
         src += step;
         trits += 2 * GROUP;
     }
     if (n > 0) seen |= bc_tl_get_pairs(src[0], trits);
-    return seen >> 16 == 0;
+    return seen >> 32 == 0;
 }
 
 static void pack(const struct bc_kernels *k, const struct bc_pack_shape *shape, const int8_t *trits,
@@ -150,6 +153,51 @@ static float get_scale(const struct bc_pack_shape *shape, const uint8_t *packed,
     return bc_get_f32(packed + trit_bytes(shape));
 }
 
+/* ---- products ---- */
+
+enum {
+    TABLE_COLUMNS = BC_TL_TABLES / BC_PAIR_TABLE * GROUP,
+    MANY_VECTORS = 64, /* with so many, decoding once is cheaper than looking up so often */
+    SIXTEEN = 16       /* rows whose bytes stand together */
+};
+
+static void make_tables(const struct bc_kernels *k, const int8_t *x, uint32_t n_cols,
+                        uint8_t *tables)
+{
+    k->pair_tables(x, n_cols / GROUP, tables);
+}
+
+/* Blocks of 32 rows have the bytes of even and of odd groups of four columns apart. */
+static void add_up(const struct bc_kernels *k, const struct bc_tl_grid *g, const uint8_t *packed,
+                   uint64_t block, uint32_t row, uint32_t col, uint32_t n_cols,
+                   const uint8_t *tables, int32_t sums[BC_TL_ROWS])
+{
+    const uint8_t *src = packed + block * block_bytes(g) + col / (2 * GROUP) * step_of(g);
+    const size_t n_even = (n_cols / GROUP + 1) / 2, n_odd = n_cols / GROUP / 2;
+    for (uint32_t r = 0; r < BC_TL_ROWS; r += SIXTEEN) {
+        const uint8_t *even = src + place_of(g, row + r);
+        k->pair_sums(even, step_of(g), n_even, tables, 2 * BC_PAIR_TABLE, sums + r);
+        k->pair_sums(even + second_of(g), step_of(g), n_odd, tables + BC_PAIR_TABLE,
+                     2 * BC_PAIR_TABLE, sums + r);
+    }
+}
+
+static const struct bc_tl_product product = {
+    .columns = TABLE_COLUMNS, .make_tables = make_tables, .add_up = add_up};
+
+static void dot_rows(const struct bc_kernels *k, const struct bc_pack_shape *shape,
+                     const uint8_t *packed, uint64_t row, uint64_t n_rows, const int8_t *x,
+                     uint64_t x_stride, uint32_t n_x, int32_t *out)
+{
+    const struct bc_tl_grid grid = grid_of(shape);
+    if (n_x >= MANY_VECTORS) {
+        bc_dot_decoded(&bc_format_tl1, k, shape, packed, row, n_rows, x, x_stride, n_x, out);
+        return;
+    }
+    memset(out, 0, (size_t)(n_rows * n_x) * sizeof *out);
+    bc_tl_dot_rows(&grid, &product, k, packed, row, n_rows, x, x_stride, n_x, out);
+}
+
 const struct bc_format bc_format_tl1 = {
     .name = "tl1",
     .title = "pairs of weights in the order of bitnet.cpp's look-up-table kernels for ARM",
@@ -167,6 +215,8 @@ const struct bc_format bc_format_tl1 = {
     .get_scale = get_scale,
     .trit_bytes = trit_bytes,
     .trit_at = bc_tl1_trit_at,
+    .dot_rows = dot_rows,
+    .row_step = BC_TL_ROWS,
     .trits_at = bc_tl1_trits_at,
     .choose_tile = choose_tile,
 };

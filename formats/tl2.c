@@ -3,10 +3,12 @@
  * the order in which the look-up-table kernel of its shape walks the matrix. The spec is tl2.md. */
 #include <stdio.h>
 
+#include "formats/dot.h"
 #include "formats/rows.h"
 #include "formats/tiling.h"
 #include "formats/tl2_ref.h"
 #include "formats/tl_blocks.h"
+#include "quant/kernels.h"
 
 enum {
     TYPE_ID = 39,
@@ -52,7 +54,7 @@ static uint64_t size(const struct bc_pack_shape *shape)
     return scale_offset(shape) + TAIL_BYTES;
 }
 
-static struct bc_tl_grid triple_grid(const struct bc_pack_shape *shape)
+static struct bc_tl_grid triple_grid(const struct bc_kernels *k, const struct bc_pack_shape *shape)
 {
     return (struct bc_tl_grid){.cols = shape->cols,
                                .rows = shape->rows,
@@ -61,7 +63,8 @@ static struct bc_tl_grid triple_grid(const struct bc_pack_shape *shape)
                                .tile_rows = shape->tile[0],
                                .tile_cols = shape->tile[1],
                                .block_rows = BLOCK_ROWS,
-                               .group = TRIPLE_GROUP};
+                               .group = TRIPLE_GROUP,
+                               .kernels = k};
 }
 
 static struct bc_tl_grid pair_grid(const struct bc_pack_shape *shape)
@@ -97,29 +100,6 @@ static uint32_t slot_of(uint32_t row)
     return row;
 }
 
-/* Sign (bit 4) and magnitude (bits 3-0) of v - 13, v = 0 to 26. */
-static const uint8_t signed_codes[32] = {0x1d, 0x1c, 0x1b, 0x1a, 0x19, 0x18, 0x17, 0x16, 0x15,
-                                         0x14, 0x13, 0x12, 0x11, 0x00, 0x01, 0x02, 0x03, 0x04,
-                                         0x05, 0x06, 0x07, 0x08, 0x09, 0x0a, 0x0b, 0x0c, 0x0d};
-
-/* Eight triples of one row: four bytes of magnitudes, 32 bytes apart, and the signs, the first one
- * in bit 15 and then every other bit. */
-static unsigned encode_triples(const int8_t trits[TRIPLE_GROUP], uint8_t *magnitudes)
-{
-    unsigned signs = 0;
-    for (unsigned i = 0; i < TRIPLES / 2; i++) {
-        /* Codes x0 to x5; the product has 9 x0 + 3 x1 + x2 in byte 2 and 9 x3 + 3 x4 + x5 in byte
-         * 5. The last load would reach two bytes beyond the group. */
-        const uint64_t codes = i < 3 ? bc_tl_codes(trits + 6 * i) : bc_tl_codes(trits + 16) >> 16;
-        const uint64_t product = codes * 0x090301u;
-        const unsigned first = signed_codes[product >> 16 & 31];
-        const unsigned second = signed_codes[product >> 40 & 31];
-        magnitudes[BLOCK_ROWS * i] = (uint8_t)(first << 4 | (second & 15));
-        signs |= (first >> 4) << (15 - 4 * i) | (second >> 4) << (13 - 4 * i);
-    }
-    return signs;
-}
-
 /* Where a block's magnitudes and signs begin. */
 static uint64_t magnitudes_of(const struct bc_tl_grid *g, uint64_t block)
 {
@@ -134,51 +114,19 @@ static uint64_t signs_of(const struct bc_tl_grid *g, uint64_t block)
 static void encode_triple_row(const struct bc_tl_grid *g, const int8_t *trits, uint64_t block,
                               uint32_t row, uint8_t *packed)
 {
-    uint8_t *magnitudes = packed + magnitudes_of(g, block) + slot_of(row);
-    uint8_t *word = packed + signs_of(g, block) + row % HALF_BLOCK * 2;
-    for (uint32_t col = 0; col < g->tile_cols; col += TRIPLE_GROUP) {
-        const unsigned signs = encode_triples(trits + col, magnitudes);
-        /* A word has the signs of a row of the upper half, and between them those of one of the
-         * lower half, which comes later. */
-        const unsigned upper = row < HALF_BLOCK ? signs : bc_get_u16(word) | signs >> 1;
-        bc_put_u16(word, (uint16_t)upper);
-        magnitudes += 4 * BLOCK_ROWS;
-        word += BLOCK_ROWS;
-    }
+    g->kernels->tl2_pack_row(trits, g->tile_cols / TRIPLE_GROUP, row / HALF_BLOCK,
+                             packed + magnitudes_of(g, block) + slot_of(row),
+                             packed + signs_of(g, block) + row % HALF_BLOCK * 2);
 }
-
-/* The trits of a magnitude, and those of the same with the sign set. 14, 15 and -0 have none, which
- * the fourth value says. */
-static const int8_t triples[32][4] = {
-    {0, 0, 0},    {0, 0, 1},    {0, 1, -1},   {0, 1, 0},    {0, 1, 1},  {1, -1, -1}, {1, -1, 0},
-    {1, -1, 1},   {1, 0, -1},   {1, 0, 0},    {1, 0, 1},    {1, 1, -1}, {1, 1, 0},   {1, 1, 1},
-    {2, 2, 2, 1}, {2, 2, 2, 1}, {2, 2, 2, 1}, {0, 0, -1},   {0, -1, 1}, {0, -1, 0},  {0, -1, -1},
-    {-1, 1, 1},   {-1, 1, 0},   {-1, 1, -1},  {-1, 0, 1},   {-1, 0, 0}, {-1, 0, -1}, {-1, -1, 1},
-    {-1, -1, 0},  {-1, -1, -1}, {2, 2, 2, 1}, {2, 2, 2, 1},
-};
 
 static bool decode_triples(const struct bc_tl_grid *g, const uint8_t *packed, uint64_t block,
                            uint32_t row, uint32_t first, uint32_t n, int8_t *trits)
 {
     const uint8_t *magnitudes = packed + magnitudes_of(g, block) + slot_of(row);
-    const uint8_t *word = packed + signs_of(g, block) + row % HALF_BLOCK * 2;
-    const unsigned shift = row < HALF_BLOCK ? 3 : 4; /* the first sign to bit 18 */
-    uint32_t seen = 0;
-    magnitudes += (size_t)first * 4 * BLOCK_ROWS;
-    word += (size_t)first * BLOCK_ROWS;
-    for (uint32_t s = 0; s < n; s++, word += BLOCK_ROWS) {
-        const unsigned signs = (unsigned)bc_get_u16(word) << shift;
-        for (unsigned i = 0; i < TRIPLES / 2; i++, magnitudes += BLOCK_ROWS, trits += 6) {
-            const unsigned first_code = (signs >> (14 - 4 * i) & 16) | *magnitudes >> 4;
-            const unsigned second_code = (signs >> (12 - 4 * i) & 16) | (*magnitudes & 15);
-            const uint32_t a = bc_get_u32((const uint8_t *)triples[first_code]);
-            const uint32_t b = bc_get_u32((const uint8_t *)triples[second_code]);
-            seen |= a | b;
-            bc_put_u32((uint8_t *)trits, (a & 0xffffff) | b << 24);
-            bc_put_u16((uint8_t *)trits + 4, (uint16_t)(b >> 8));
-        }
-    }
-    return seen >> 24 == 0;
+    const uint8_t *words = packed + signs_of(g, block) + row % HALF_BLOCK * 2;
+    return g->kernels->tl2_unpack_row(magnitudes + (size_t)first * 4 * BLOCK_ROWS,
+                                      words + (size_t)first * BLOCK_ROWS, row / HALF_BLOCK, n,
+                                      trits);
 }
 
 static void encode_pair_row(const struct bc_tl_grid *g, const int8_t *trits, uint64_t block,
@@ -195,18 +143,17 @@ static bool decode_pairs(const struct bc_tl_grid *g, const uint8_t *packed, uint
                          uint32_t row, uint32_t first, uint32_t n, int8_t *trits)
 {
     const uint8_t *const src = packed + block * (BLOCK_ROWS * PAIR_TILE / 4) + slot_of(row);
-    uint32_t seen = 0;
+    uint64_t seen = 0;
     (void)g;
     for (uint32_t i = first; i < first + n; i++, trits += PAIR_GROUP)
         seen |= bc_tl_get_pairs(src[(size_t)i * BLOCK_ROWS], trits);
-    return seen >> 16 == 0;
+    return seen >> 32 == 0;
 }
 
 static void pack(const struct bc_kernels *k, const struct bc_pack_shape *shape, const int8_t *trits,
                  uint64_t first, uint64_t n, uint8_t *packed)
 {
-    const struct bc_tl_grid three = triple_grid(shape), two = pair_grid(shape);
-    (void)k;
+    const struct bc_tl_grid three = triple_grid(k, shape), two = pair_grid(shape);
     (void)first; /* the whole tensor: granule is 0 */
     (void)n;
     bc_tl_pack(&three, encode_triple_row, trits, packed);
@@ -216,9 +163,8 @@ static void pack(const struct bc_kernels *k, const struct bc_pack_shape *shape, 
 static bool unpack(const struct bc_kernels *k, const struct bc_pack_shape *shape,
                    const uint8_t *packed, uint64_t first, uint64_t n, int8_t *trits)
 {
-    const struct bc_tl_grid three = triple_grid(shape), two = pair_grid(shape);
+    const struct bc_tl_grid three = triple_grid(k, shape), two = pair_grid(shape);
     const uint8_t *const pairs = packed + magnitude_bytes(&three) + sign_bytes(&three);
-    (void)k;
     const bool triples_legal = bc_tl_unpack(&three, decode_triples, packed, first, n, trits);
     return bc_tl_unpack(&two, decode_pairs, pairs, first, n, trits) && triples_legal;
 }
@@ -236,6 +182,72 @@ static float get_scale(const struct bc_pack_shape *shape, const uint8_t *packed,
 {
     (void)slice;
     return bc_get_f32(packed + scale_offset(shape));
+}
+
+/* ---- products ---- */
+
+enum {
+    TRIPLE_COLUMNS = BC_TL_TABLES / BC_TRIPLE_TABLE / TRIPLES * TRIPLE_GROUP,
+    MANY_VECTORS = 64 /* with so many, decoding once is cheaper than looking up so often */
+};
+
+static void make_triple_tables(const struct bc_kernels *k, const int8_t *x, uint32_t n_cols,
+                               uint8_t *tables)
+{
+    k->triple_tables(x, n_cols / 3, tables);
+}
+
+static void add_up_triples(const struct bc_kernels *k, const struct bc_tl_grid *g,
+                           const uint8_t *packed, uint64_t block, uint32_t row, uint32_t col,
+                           uint32_t n_cols, const uint8_t *tables, int32_t sums[BC_TL_ROWS])
+{
+    const uint32_t group = col / TRIPLE_GROUP;
+    (void)row; /* 0: a block is BC_TL_ROWS rows */
+    k->triple_sums(packed + magnitudes_of(g, block) + (size_t)group * 4 * BLOCK_ROWS,
+                   packed + signs_of(g, block) + (size_t)group * BLOCK_ROWS, n_cols / TRIPLE_GROUP,
+                   tables, sums);
+}
+
+static void make_pair_tables(const struct bc_kernels *k, const int8_t *x, uint32_t n_cols,
+                             uint8_t *tables)
+{
+    k->pair_tables(x, n_cols / PAIR_GROUP, tables);
+}
+
+/* The bytes of 16 rows that stand together are those of two quarters of a block. */
+static void add_up_pairs(const struct bc_kernels *k, const struct bc_tl_grid *g,
+                         const uint8_t *packed, uint64_t block, uint32_t row, uint32_t col,
+                         uint32_t n_cols, const uint8_t *tables, int32_t sums[BC_TL_ROWS])
+{
+    const uint8_t *src = packed + block * (BLOCK_ROWS * PAIR_TILE / 4) + col / 4 * BLOCK_ROWS;
+    int32_t by_slot[BLOCK_ROWS] = {0};
+    (void)g;
+    (void)row;
+    for (uint32_t half = 0; half < BLOCK_ROWS; half += HALF_BLOCK)
+        k->pair_sums(src + half, BLOCK_ROWS, n_cols / PAIR_GROUP, tables, BC_PAIR_TABLE,
+                     by_slot + half);
+    for (uint32_t r = 0; r < BLOCK_ROWS; r++)
+        sums[r] += by_slot[slot_of(r)];
+}
+
+static const struct bc_tl_product triple_product = {
+    .columns = TRIPLE_COLUMNS, .make_tables = make_triple_tables, .add_up = add_up_triples};
+static const struct bc_tl_product pair_product = {
+    .columns = PAIR_TILE, .make_tables = make_pair_tables, .add_up = add_up_pairs};
+
+static void dot_rows(const struct bc_kernels *k, const struct bc_pack_shape *shape,
+                     const uint8_t *packed, uint64_t row, uint64_t n_rows, const int8_t *x,
+                     uint64_t x_stride, uint32_t n_x, int32_t *out)
+{
+    const struct bc_tl_grid three = triple_grid(k, shape), two = pair_grid(shape);
+    const uint8_t *const pairs = packed + magnitude_bytes(&three) + sign_bytes(&three);
+    if (n_x >= MANY_VECTORS) {
+        bc_dot_decoded(&bc_format_tl2, k, shape, packed, row, n_rows, x, x_stride, n_x, out);
+        return;
+    }
+    memset(out, 0, (size_t)(n_rows * n_x) * sizeof *out);
+    bc_tl_dot_rows(&three, &triple_product, k, packed, row, n_rows, x, x_stride, n_x, out);
+    bc_tl_dot_rows(&two, &pair_product, k, pairs, row, n_rows, x, x_stride, n_x, out);
 }
 
 const struct bc_format bc_format_tl2 = {
@@ -256,6 +268,8 @@ const struct bc_format bc_format_tl2 = {
     .get_scale = get_scale,
     .trit_bytes = trit_bytes,
     .trit_at = bc_tl2_trit_at,
+    .dot_rows = dot_rows,
+    .row_step = BC_TL_ROWS,
     .trits_at = bc_tl2_trits_at,
     .choose_tile = choose_tile,
 };

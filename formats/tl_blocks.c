@@ -8,8 +8,7 @@
 
 enum { TRITS_AT_ONCE = 32768 };
 
-/* Number of the block that holds `row` in tile column `tile`. */
-static uint64_t block_of(const struct bc_tl_grid *g, uint64_t row, uint64_t tile)
+uint64_t bc_tl_block_of(const struct bc_tl_grid *g, uint64_t row, uint64_t tile)
 {
     const uint64_t tile_row = row / g->tile_rows;
     const uint64_t block = row % g->tile_rows / g->block_rows;
@@ -35,7 +34,7 @@ void bc_tl_pack(const struct bc_tl_grid *grid, bc_tl_encode encode, const int8_t
     for (uint64_t row = 0; row < grid->rows; row += grid->block_rows) {
         for (uint64_t tile = 0; tile < grid->n_tiles; tile += step) {
             const uint64_t n = min_u64(step, grid->n_tiles - tile);
-            const uint64_t block = block_of(grid, row, tile);
+            const uint64_t block = bc_tl_block_of(grid, row, tile);
             for (uint32_t r = 0; r < grid->block_rows; r++) {
                 const int8_t *src =
                     trits + (row + r) * grid->cols + grid->first_col + tile * grid->tile_cols;
@@ -127,7 +126,7 @@ bool bc_tl_unpack(const struct bc_tl_grid *grid, bc_tl_decode decode, const uint
         const uint64_t stop = min_u64(end_row, end_of_block);
         for (uint64_t tile = 0; tile < grid->n_tiles; tile += step) {
             const uint64_t n_tiles = min_u64(step, grid->n_tiles - tile);
-            const uint64_t block = block_of(grid, row, tile);
+            const uint64_t block = bc_tl_block_of(grid, row, tile);
             for (uint64_t i = row; i < stop; i++) {
                 if (!unpack_tiles(&r, i, tile, n_tiles, block)) legal = false;
             }

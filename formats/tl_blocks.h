@@ -18,6 +18,7 @@ struct bc_tl_grid {
     uint32_t tile_cols;
     uint32_t block_rows; /* bm */
     uint32_t group;      /* columns that are decoded together: 4 or 24, divides tile_cols */
+    const struct bc_kernels *kernels; /* for those who pack and unpack with them */
 };
 
 enum { BC_TL_MAX_GROUP = 24 };
@@ -36,6 +37,27 @@ void bc_tl_pack(const struct bc_tl_grid *grid, bc_tl_encode encode, const int8_t
 bool bc_tl_unpack(const struct bc_tl_grid *grid, bc_tl_decode decode, const uint8_t *packed,
                   uint64_t first, uint64_t n, int8_t *trits);
 
+/* Number of the block that holds `row` in tile column `tile`. */
+uint64_t bc_tl_block_of(const struct bc_tl_grid *grid, uint64_t row, uint64_t tile);
+
+/* How a run's rows are multiplied, BC_TL_ROWS at a time, through tables made of a vector's part. */
+enum { BC_TL_ROWS = 32, BC_TL_TABLES = 8192 };
+struct bc_tl_product {
+    uint32_t
+        columns; /* whose tables fit BC_TL_TABLES bytes; a multiple of the grid's group and 8 */
+    void (*make_tables)(const struct bc_kernels *k, const int8_t *x, uint32_t n_cols,
+                        uint8_t *tables);
+    /* Adds up rows [row, row + BC_TL_ROWS) of a block over columns [col, col + n_cols) of it. */
+    void (*add_up)(const struct bc_kernels *k, const struct bc_tl_grid *grid, const uint8_t *packed,
+                   uint64_t block, uint32_t row, uint32_t col, uint32_t n_cols,
+                   const uint8_t *tables, int32_t sums[BC_TL_ROWS]);
+};
+/* Adds the run's part of dot_rows to out (formats/format.h). */
+void bc_tl_dot_rows(const struct bc_tl_grid *grid, const struct bc_tl_product *product,
+                    const struct bc_kernels *k, const uint8_t *packed, uint64_t row,
+                    uint64_t n_rows, const int8_t *x, uint64_t x_stride, uint32_t n_x,
+                    int32_t *out);
+
 /* Eight trits as codes trit + 1 in the bytes of a word, the first in the lowest. */
 static inline uint64_t bc_tl_codes(const int8_t *trits)
 {
@@ -53,18 +75,16 @@ static inline void bc_tl_put_pair_bytes(uint64_t codes, uint8_t *first, uint8_t 
     *second = (uint8_t)(product >> 56);
 }
 
-/* The four trits of such a byte; returns a word whose upper half is not 0 when a nibble is above 8
- * and therefore no pair: both its trits become BC_TRIT_ILLEGAL. */
-static inline uint32_t bc_tl_get_pairs(uint8_t byte, int8_t trits[4])
+/* The four trits of a byte as bytes, the first lowest, BC_TRIT_ILLEGAL where a nibble is above 8 and
+ * therefore no pair; then bit 32 is set. */
+extern const uint64_t bc_tl_trits_of_byte[256];
+
+/* The four trits of such a byte; returns its entry. */
+static inline uint64_t bc_tl_get_pairs(uint8_t byte, int8_t trits[4])
 {
-    static const int8_t pairs[16][4] = {{-1, -1, 0}, {-1, 0, 0}, {-1, 1, 0}, {0, -1, 0},
-                                        {0, 0, 0},   {0, 1, 0},  {1, -1, 0}, {1, 0, 0},
-                                        {1, 1, 0},   {2, 2, 1},  {2, 2, 1},  {2, 2, 1},
-                                        {2, 2, 1},   {2, 2, 1},  {2, 2, 1},  {2, 2, 1}};
-    const uint32_t high = bc_get_u32((const uint8_t *)pairs[byte >> 4]);
-    const uint32_t low = bc_get_u32((const uint8_t *)pairs[byte & 15]);
-    bc_put_u32((uint8_t *)trits, (high & 0xffff) | low << 16);
-    return high | low;
+    const uint64_t entry = bc_tl_trits_of_byte[byte];
+    bc_put_u32((uint8_t *)trits, (uint32_t)entry);
+    return entry;
 }
 
 #endif

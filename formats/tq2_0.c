@@ -118,6 +118,20 @@ static float get_scale(const struct bc_pack_shape *shape, const uint8_t *packed,
     return bc_block_get_scale(&bc_block_pack_tq2_0, shape, packed, slice);
 }
 
+static void dot_rows(const struct bc_kernels *k, const struct bc_pack_shape *shape,
+                     const uint8_t *packed, uint64_t row, uint64_t n_rows, const int8_t *x,
+                     uint64_t x_stride, uint32_t n_x, int32_t *out)
+{
+    bc_block_integer_rows(&bc_block_pack_tq2_0, k, shape, packed, row, n_rows, x, x_stride, n_x,
+                          out);
+}
+
+static void block_codes(const struct bc_kernels *k, const uint8_t *blocks, uint64_t n_blocks,
+                        const int8_t *x, int32_t *dots)
+{
+    k->tq2_0_codes(blocks, (size_t)n_blocks, x, dots);
+}
+
 const struct bc_block_pack bc_block_pack_tq2_0 = {
     .format = &bc_format_tq2_0,
     .block = BLOCK,
@@ -126,6 +140,7 @@ const struct bc_block_pack bc_block_pack_tq2_0 = {
     .holds_zeros = true,
     .is_zero = is_zero,
     .from_floats = from_floats,
+    .block_codes = block_codes,
 };
 
 const struct bc_format bc_format_tq2_0 = {
@@ -145,4 +160,5 @@ const struct bc_format bc_format_tq2_0 = {
     .get_scale = get_scale,
     .trit_bytes = size,
     .trit_at = bc_tq2_0_trit_at,
+    .dot_rows = dot_rows,
 };

@@ -21,6 +21,7 @@ struct command {
 };
 
 extern const struct command command_archs;
+extern const struct command command_bench;
 extern const struct command command_codegen;
 extern const struct command command_convert;
 extern const struct command command_diff;

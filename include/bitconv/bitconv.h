@@ -17,6 +17,7 @@
 #define BITCONV_VERSION_PATCH  0
 #define BITCONV_VERSION_STRING "0.1.0"
 
+#include "bitconv/bench.h"
 #include "bitconv/codegen.h"
 #include "bitconv/convert.h"
 #include "bitconv/diff.h"

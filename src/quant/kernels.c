@@ -10,7 +10,9 @@
 #include "base/bytes.h"
 #include "quant/cpu.h"
 #include "quant/kernels_bitcos.h"
+#include "quant/kernels_dot.h"
 #include "quant/kernels_rows.h"
+#include "quant/kernels_tl.h"
 
 void bc_scalar_widen_bf16(const uint8_t *src, size_t n, float *dst)
 {
@@ -165,6 +167,25 @@ const struct bc_kernels bc_kernels_scalar = {
     .bitcos_unpack = bc_table_bitcos_unpack,
     .t5_pack = bc_table_t5_pack,
     .t5_unpack = bc_table_t5_unpack,
+    .tl2_pack_row = bc_scalar_tl2_pack_row,
+    .tl2_unpack_row = bc_scalar_tl2_unpack_row,
+    .dot_f32 = bc_scalar_dot_f32,
+    .dots_f32 = bc_scalar_dots_f32,
+    .axpy = bc_scalar_axpy,
+    .quantize_i8 = bc_scalar_quantize_i8,
+    .trit_dots = bc_scalar_trit_dots,
+    .plane_dots = bc_scalar_plane_dots,
+    .bitcos_dot = bc_scalar_bitcos_dot,
+    .tq1_0_codes = bc_scalar_tq1_0_codes,
+    .tq2_0_codes = bc_scalar_tq2_0_codes,
+    .q2_0_codes = bc_scalar_q2_0_codes,
+    .q1_0_codes = bc_scalar_q1_0_codes,
+    .block_sums = bc_scalar_block_sums,
+    .t5_codes = bc_scalar_t5_codes,
+    .pair_tables = bc_scalar_pair_tables,
+    .pair_sums = bc_scalar_pair_sums,
+    .triple_tables = bc_scalar_triple_tables,
+    .triple_sums = bc_scalar_triple_sums,
 };
 
 /* Every row of every machine, slowest first; kernels is NULL where this build cannot have it. */

@@ -8,6 +8,32 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* Dot products of n_rows rows with n_x vectors, n elements each. Row r begins at w + r * w_stride,
+ * vector v at x + v * x_stride, and their product goes to out[v * out_stride + r]; strides count
+ * what the pointer points to. */
+struct bc_f32_dots {
+    const float *w;
+    size_t w_stride, n_rows;
+    const float *x;
+    size_t x_stride, n_x;
+    size_t n;
+    float *out;
+    size_t out_stride;
+};
+struct bc_i8_dots {
+    const uint8_t *w; /* packed bytes, or trits as bytes */
+    size_t w_stride, n_rows;
+    const int8_t *x; /* any values; n * 128 fits an int32 */
+    size_t x_stride, n_x;
+    size_t n;
+    int32_t *out; /* the products are added to what is there */
+    size_t out_stride;
+};
+
+/* Tables of pair_tables and triple_tables: 16 entries of 16 bits, apart in low and high bytes: those
+ * of two pairs (low bytes of both, high bytes of both), of a triple. */
+enum { BC_PAIR_TABLE = 64, BC_TRIPLE_TABLE = 32 };
+
 /* Floats need the alignment of a float, bytes none. Sources and destinations do not overlap. n may
  * be 0. */
 struct bc_kernels {
@@ -70,6 +96,65 @@ struct bc_kernels {
     void (*t5_pack)(const int8_t *src, size_t n, uint8_t *dst);
     /* The inverse; trits of a byte above 242 become 2, and the result is then false. */
     bool (*t5_unpack)(const uint8_t *src, size_t n, int8_t *dst);
+
+    /* TL2's triples (formats/tl2.md), n_groups times 24 columns of one row. A group has four bytes of
+     * magnitudes, 32 apart, and every other bit of a word of signs; the next group's are 128 and 32
+     * bytes further on. Rows of half 0 of a block write the word, those of half 1, which come
+     * later, add to it. */
+    void (*tl2_pack_row)(const int8_t *trits, size_t n_groups, unsigned half, uint8_t *magnitudes,
+                         uint8_t *words);
+    /* The inverse; trits of a code without a meaning become 2, and the result is then false. */
+    bool (*tl2_unpack_row)(const uint8_t *magnitudes, const uint8_t *words, unsigned half,
+                           size_t n_groups, int8_t *trits);
+
+    /* ---- products of a forward pass ---- */
+
+    /* Sum of a[i] * b[i] in 16 partial sums: number j takes the i with i % 16 == j, ascending, from
+     * +0; products are rounded before they are added. Then 8 sums j and j + 8, 4 of those, 2 and 1.
+     */
+    float (*dot_f32)(const float *a, const float *b, size_t n);
+    /* Each product is what dot_f32 gives. */
+    void (*dots_f32)(const struct bc_f32_dots *d);
+    /* y[i] += factor * x[i], the product rounded first. */
+    void (*axpy)(float factor, const float *x, size_t n, float *y);
+    /* Activations as int8 (BitNet b1.58, Ma et al. 2024): returns a = 127 / max(max|x|, 1e-5) and
+     * writes clip(round_half_even(x * a), -128, 127), the product rounded to float32 first. With a
+     * NaN among the x, a is NaN and all codes are 0; with an infinity, a is 0 and so are they. */
+    float (*quantize_i8)(const float *src, size_t n, int8_t *dst);
+    /* Exact integer products; "trit" is what the unpacking kernel of the same bytes gives. w: trits
+     * as bytes, 2 (an illegal code) included. */
+    void (*trit_dots)(const struct bc_i8_dots *d);
+    /* w: bytes of pack_planes; n is a multiple of 4 * width. */
+    void (*plane_dots)(const struct bc_i8_dots *d, size_t width);
+    /* n weights of bitcos_unpack, from rank `rank` on, added to *dot. Returns the rank behind them.
+     * A weight without a sign makes *dot some number. */
+    uint64_t (*bitcos_dot)(const uint8_t *bitmap, size_t n, const uint8_t *signs, uint64_t n_signs,
+                           uint64_t rank, const int8_t *x, int32_t *dot);
+    /* One number for each block of stock llama.cpp's packs (formats/NAME.md): the sum of
+     * (trit + 1) * x. Scales are not looked at. */
+    void (*tq1_0_codes)(const uint8_t *blocks, size_t n_blocks, const int8_t *x, int32_t *dots);
+    void (*tq2_0_codes)(const uint8_t *blocks, size_t n_blocks, const int8_t *x, int32_t *dots);
+    void (*q2_0_codes)(const uint8_t *blocks, size_t n_blocks, const int8_t *x, int32_t *dots);
+    void (*q1_0_codes)(const uint8_t *blocks, size_t n_blocks, const int8_t *x, int32_t *dots);
+    /* T5: the sum of digit t (trit + 1) of byte m times planes[t][m]. Reads planes up to the next
+     * multiple of 32 behind n_bytes, whatever stands there. */
+    int32_t (*t5_codes)(const uint8_t *bytes, size_t n_bytes, const int8_t *const planes[5]);
+    /* TL1 and the pairs of TL2 (formats/tl1.md): for each four columns, what the nine numbers of
+     * either pair make of its activations: BC_PAIR_TABLE bytes. */
+    void (*pair_tables)(const int8_t *x, size_t n_quads, uint8_t *tables);
+    /* Adds up 16 rows: their bytes for the next four columns follow `stride` behind, their table
+     * table_stride. */
+    void (*pair_sums)(const uint8_t *bytes, size_t stride, size_t n_quads, const uint8_t *tables,
+                      size_t table_stride, int32_t sums[16]);
+    /* TL2 (formats/tl2.md): for each three columns, what the 14 magnitudes make of its activations:
+     * BC_TRIPLE_TABLE bytes. */
+    void (*triple_tables)(const int8_t *x, size_t n_triples, uint8_t *tables);
+    /* Adds up the 32 rows of a block over groups of 24 columns: 128 bytes of magnitudes and 32 of
+     * signs each. */
+    void (*triple_sums)(const uint8_t *magnitudes, const uint8_t *signs, size_t n_groups,
+                        const uint8_t *tables, int32_t sums[32]);
+    /* Sums of n_blocks runs of `block` (a multiple of 32) activations: what to take off for + 1. */
+    void (*block_sums)(const int8_t *x, size_t n_blocks, size_t block, int32_t *sums);
 };
 
 /* Fastest row this processor and operating system support. Never NULL. This and the other two

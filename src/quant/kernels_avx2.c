@@ -7,7 +7,9 @@
 #include <math.h>
 
 #include "quant/kernels_bitcos.h"
+#include "quant/kernels_dot.h"
 #include "quant/kernels_rows.h"
+#include "quant/kernels_tl.h"
 
 /* By attribute, so that the file needs no flags of its own and builds into any x86-64 program. */
 #define AVX2 __attribute__((target("avx2,f16c")))
@@ -99,7 +101,7 @@ AVX2 static void bf16_to_f16(const uint8_t *src, size_t n, uint8_t *dst)
     bc_scalar_bf16_to_f16(src + 2 * i, n - i, dst + 2 * i);
 }
 
-AVX2 static uint32_t max_abs_bits(const float *src, size_t n)
+AVX2 uint32_t bc_avx2_max_abs_bits(const float *src, size_t n)
 {
     const __m256i mask = _mm256_set1_epi32(0x7fffffff);
     __m256i a = _mm256_setzero_si256(), b = a;
@@ -333,7 +335,7 @@ const struct bc_kernels bc_kernels_avx2 = {
     .narrow_bf16 = narrow_bf16,
     .narrow_f16 = narrow_f16,
     .bf16_to_f16 = bf16_to_f16,
-    .max_abs_bits = max_abs_bits,
+    .max_abs_bits = bc_avx2_max_abs_bits,
     .abs_sum_block = abs_sum_block,
     .ternarize = ternarize,
     .sign = sign,
@@ -346,6 +348,25 @@ const struct bc_kernels bc_kernels_avx2 = {
     .bitcos_unpack = bc_avx2_bitcos_unpack,
     .t5_pack = bc_avx2_t5_pack,
     .t5_unpack = bc_table_t5_unpack,
+    .tl2_pack_row = bc_avx2_tl2_pack_row,
+    .tl2_unpack_row = bc_avx2_tl2_unpack_row,
+    .dot_f32 = bc_avx2_dot_f32,
+    .dots_f32 = bc_avx2_dots_f32,
+    .axpy = bc_avx2_axpy,
+    .quantize_i8 = bc_avx2_quantize_i8,
+    .trit_dots = bc_avx2_trit_dots,
+    .plane_dots = bc_avx2_plane_dots,
+    .bitcos_dot = bc_avx2_bitcos_dot,
+    .tq1_0_codes = bc_avx2_tq1_0_codes,
+    .tq2_0_codes = bc_avx2_tq2_0_codes,
+    .q2_0_codes = bc_avx2_q2_0_codes,
+    .q1_0_codes = bc_avx2_q1_0_codes,
+    .block_sums = bc_avx2_block_sums,
+    .t5_codes = bc_avx2_t5_codes,
+    .pair_tables = bc_avx2_pair_tables,
+    .pair_sums = bc_avx2_pair_sums,
+    .triple_tables = bc_avx2_triple_tables,
+    .triple_sums = bc_avx2_triple_sums,
 };
 
 #else

@@ -7,7 +7,9 @@
 #include <math.h>
 
 #include "quant/kernels_bitcos.h"
+#include "quant/kernels_dot.h"
 #include "quant/kernels_rows.h"
+#include "quant/kernels_tl.h"
 
 #define AVX512 __attribute__((target("avx512f,avx512bw,avx512vl,avx2,f16c")))
 
@@ -321,6 +323,25 @@ const struct bc_kernels bc_kernels_avx512 = {
     .bitcos_unpack = bc_avx512_bitcos_unpack,
     .t5_pack = bc_avx2_t5_pack,
     .t5_unpack = bc_table_t5_unpack,
+    .tl2_pack_row = bc_avx2_tl2_pack_row,
+    .tl2_unpack_row = bc_avx2_tl2_unpack_row,
+    .dot_f32 = bc_avx2_dot_f32,
+    .dots_f32 = bc_avx2_dots_f32,
+    .axpy = bc_avx2_axpy,
+    .quantize_i8 = bc_avx2_quantize_i8,
+    .trit_dots = bc_avx2_trit_dots,
+    .plane_dots = bc_avx2_plane_dots,
+    .bitcos_dot = bc_avx2_bitcos_dot,
+    .tq1_0_codes = bc_avx2_tq1_0_codes,
+    .tq2_0_codes = bc_avx2_tq2_0_codes,
+    .q2_0_codes = bc_avx2_q2_0_codes,
+    .q1_0_codes = bc_avx2_q1_0_codes,
+    .block_sums = bc_avx2_block_sums,
+    .t5_codes = bc_avx2_t5_codes,
+    .pair_tables = bc_avx2_pair_tables,
+    .pair_sums = bc_avx2_pair_sums,
+    .triple_tables = bc_avx2_triple_tables,
+    .triple_sums = bc_avx2_triple_sums,
 };
 
 #else

@@ -8,7 +8,9 @@
 #include <math.h>
 
 #include "quant/kernels_bitcos.h"
+#include "quant/kernels_dot.h"
 #include "quant/kernels_rows.h"
+#include "quant/kernels_tl.h"
 
 static inline uint16x8_t load_8_halves(const uint8_t *p)
 {
@@ -98,7 +100,7 @@ static inline uint32x4_t load_abs_bits(const float *p)
     return vandq_u32(vreinterpretq_u32_f32(vld1q_f32(p)), vdupq_n_u32(0x7fffffff));
 }
 
-static uint32_t max_abs_bits(const float *src, size_t n)
+uint32_t bc_neon_max_abs_bits(const float *src, size_t n)
 {
     uint32x4_t a = vdupq_n_u32(0), b = a;
     size_t i = 0;
@@ -280,7 +282,7 @@ const struct bc_kernels bc_kernels_neon = {
     .narrow_bf16 = narrow_bf16,
     .narrow_f16 = narrow_f16,
     .bf16_to_f16 = bf16_to_f16,
-    .max_abs_bits = max_abs_bits,
+    .max_abs_bits = bc_neon_max_abs_bits,
     .abs_sum_block = abs_sum_block,
     .ternarize = ternarize,
     .sign = sign,
@@ -293,6 +295,25 @@ const struct bc_kernels bc_kernels_neon = {
     .bitcos_unpack = bc_neon_bitcos_unpack,
     .t5_pack = bc_table_t5_pack,
     .t5_unpack = bc_table_t5_unpack,
+    .tl2_pack_row = bc_scalar_tl2_pack_row,
+    .tl2_unpack_row = bc_scalar_tl2_unpack_row,
+    .dot_f32 = bc_neon_dot_f32,
+    .dots_f32 = bc_neon_dots_f32,
+    .axpy = bc_neon_axpy,
+    .quantize_i8 = bc_neon_quantize_i8,
+    .trit_dots = bc_neon_trit_dots,
+    .plane_dots = bc_neon_plane_dots,
+    .bitcos_dot = bc_scalar_bitcos_dot,
+    .tq1_0_codes = bc_scalar_tq1_0_codes,
+    .tq2_0_codes = bc_neon_tq2_0_codes,
+    .q2_0_codes = bc_scalar_q2_0_codes,
+    .q1_0_codes = bc_scalar_q1_0_codes,
+    .block_sums = bc_neon_block_sums,
+    .t5_codes = bc_scalar_t5_codes,
+    .pair_tables = bc_scalar_pair_tables,
+    .pair_sums = bc_neon_pair_sums,
+    .triple_tables = bc_scalar_triple_tables,
+    .triple_sums = bc_scalar_triple_sums,
 };
 
 #else

@@ -6,6 +6,7 @@
 
 #include "support/kernel_compare.h"
 #include "support/kernel_compare_bitcos.h"
+#include "support/kernel_compare_dot.h"
 
 int main(void)
 {
@@ -15,7 +16,8 @@ int main(void)
         char why[256] = "";
         if (!kernel_row_equals_scalar(row, why, sizeof why) ||
             !kernel_halves_equal_scalar(row, why, sizeof why) ||
-            !kernel_bitcos_equals_definition(row, why, sizeof why)) {
+            !kernel_bitcos_equals_definition(row, why, sizeof why) ||
+            !kernel_dots_equal_scalar(row, why, sizeof why)) {
             printf("%s\n", why);
             return 1;
         }

@@ -15,6 +15,7 @@ allowed() {
     src/model/archs) echo "model" ;;
     src/convert) echo "bitconv base io quant formats model convert" ;;
     src/verify) echo "bitconv base io quant formats model verify" ;;
+    src/bench) echo "bitconv base quant formats bench" ;;
     src/codegen) echo "bitconv base io quant formats model verify codegen" ;;
     src/repack) echo "bitconv base io quant formats model convert verify repack" ;;
     tools) echo "bitconv base tools" ;;
