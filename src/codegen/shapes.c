@@ -7,7 +7,7 @@
 
 #include "base/file.h"
 #include "model/model.h"
-#include "verify/stated.h"
+#include "model/stated.h"
 
 enum { MAX_SHAPES = 1000 };
 

@@ -9,7 +9,7 @@
 #include "formats/dequant.h"
 #include "io/gguf_impl.h"
 #include "model/arch.h"
-#include "verify/scale_tensor.h"
+#include "model/scale_tensor.h"
 
 enum {
     WHY_SIZE = 256,

@@ -10,7 +10,7 @@
 #include "bitconv/inspect.h"
 #include "quant/kernels.h"
 #include "verify/container.h"
-#include "verify/stated.h"
+#include "model/stated.h"
 
 /* One of the two. */
 struct bc_diff_side {

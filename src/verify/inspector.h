@@ -6,7 +6,7 @@
 #include "bitconv/inspect.h"
 #include "model/model.h"
 #include "verify/container.h"
-#include "verify/stated.h"
+#include "model/stated.h"
 #include "verify/tensor_stats.h"
 
 /* bitconv_inspection.internal: what the result borrows from. */

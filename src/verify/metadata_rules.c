@@ -10,7 +10,7 @@
 
 #include "base/mem.h"
 #include "verify/metadata_shapes.h"
-#include "verify/scale_tensor.h"
+#include "model/scale_tensor.h"
 
 enum { KEY_BYTES = 160, FILE_TYPE_F16 = 1 };
 

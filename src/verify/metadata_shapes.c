@@ -9,7 +9,7 @@
 
 #include "base/bytes.h"
 #include "base/map.h"
-#include "verify/scale_tensor.h"
+#include "model/scale_tensor.h"
 
 /* Hostile files may lack a tensor in each of many blocks: the first ones say enough. */
 enum { MAX_MISSING = 16 };

@@ -7,7 +7,7 @@
 
 #include "base/bytes.h"
 #include "formats/q8_0.h"
-#include "verify/scale_tensor.h"
+#include "model/scale_tensor.h"
 #include "verify/source_blocks.h"
 #include "verify/source_values.h"
 

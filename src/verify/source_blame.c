@@ -8,7 +8,7 @@
 
 #include "base/bytes.h"
 #include "base/file.h"
-#include "verify/scale_tensor.h"
+#include "model/scale_tensor.h"
 #include "verify/source_state.h"
 
 enum {

@@ -7,7 +7,7 @@
 #include "base/bytes.h"
 #include "formats/block_pack.h"
 #include "verify/block_scan.h"
-#include "verify/scale_tensor.h"
+#include "model/scale_tensor.h"
 
 enum { CHUNK = 4096 };
 

@@ -24,7 +24,7 @@
 #include "support/llama_model.h"
 #include "support/rng.h"
 #include "support/temp_dir.h"
-#include "verify/scale_tensor.h"
+#include "model/scale_tensor.h"
 
 enum { MAX_PATH = 512, MAX_REGIONS = 512, LABEL = 64 };
 

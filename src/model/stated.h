@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * What a GGUF states about its own packed tensors: the parallel arrays bitconv.tensor.* . */
-#ifndef BC_VERIFY_STATED_H
-#define BC_VERIFY_STATED_H
+#ifndef BC_MODEL_STATED_H
+#define BC_MODEL_STATED_H
 
 #include "base/map.h"
 #include "base/mem.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Reads bitconv.tensor.name, .pack, .fingerprint, .zeros and .tile (formats/gguf.md). */
-#include "verify/stated.h"
+#include "model/stated.h"
 
 #include <string.h>
 

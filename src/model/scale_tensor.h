@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  * Tensors that hold the scales of others: NAME.scale beside NAME.weight, where the blocks of a block
  * pack have the scale 1.0 (--scale-tensor; mainline's bitnet graph multiplies by it). */
-#ifndef BC_VERIFY_SCALE_TENSOR_H
-#define BC_VERIFY_SCALE_TENSOR_H
+#ifndef BC_MODEL_SCALE_TENSOR_H
+#define BC_MODEL_SCALE_TENSOR_H
 
 #include "base/mem.h"
 #include "bitconv/gguf.h"
