@@ -64,6 +64,10 @@ foreach(kind lint cli cross)
     endforeach()
 endforeach()
 
+# Writes what the engine computes, for oracle.forward.
+add_executable(forward_dump tests/oracle/forward_dump.c)
+target_link_libraries(forward_dump PRIVATE bitconv_support)
+
 if(oracle_python)
     file(GLOB scripts CONFIGURE_DEPENDS tests/oracle/*.py)
     foreach(script ${scripts})

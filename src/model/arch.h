@@ -198,6 +198,13 @@ struct bc_arch_traits {
     bool states_no_window;        /* readers tell variants by a sliding window of 0 */
 };
 
+/* What the family's graph has beyond what the tensors tell (engine/graph.h). */
+struct bc_arch_graph {
+    bool scaled_embedding;      /* embeddings are multiplied by sqrt(n_embd) */
+    const char *embedding_norm; /* GGUF base name of a norm of the embeddings, or NULL */
+    const char *final_norm;     /* of the norm behind the last layer; NULL: "output_norm" */
+};
+
 /* A second name of a config key; both may be there if they agree. */
 struct bc_config_alias {
     const char *alias, *key;
@@ -226,6 +233,7 @@ struct bc_arch {
     const char *prefix; /* one more that may stand in front of the backbone's names, or NULL */
     const struct bc_config_alias *aliases; /* ends with a NULL key; NULL: none */
     const struct bc_config_fixed *fixed;   /* ends with a NULL key; NULL: none */
+    struct bc_arch_graph graph;
 };
 
 /* Config keys that change the computation in ways bitconv does not carry, unless they are null or

@@ -48,6 +48,7 @@ static bool belong_together(const struct bitconv_gguf_tensor *weight,
     const uint64_t slice_n = weight->ne[0] * weight->ne[1]; /* the reader has checked the product */
     return is_block_type(weight->type_name) && scale->type == BC_TYPE_F32 && slice_n != 0 &&
            scale->n_dims == 1 && scale->size == 4 * scale->n_elements &&
+           scale->size <= scale->span &&
            (scale->n_elements == 1 || scale->n_elements == weight->n_elements / slice_n);
 }
 

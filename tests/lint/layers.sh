@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Includes point one way: base -> io -> quant, formats -> model -> convert, verify -> codegen -> tools. Every folder may
+# Includes point one way: base -> io -> quant, formats -> model -> convert, engine -> verify -> codegen, repack -> tools. Every folder may
 # include itself, the public headers, and the folders listed for it; header names are unique.
 set -euo pipefail
 cd "$BITCONV_SOURCE_DIR"
@@ -14,7 +14,8 @@ allowed() {
     src/model) echo "bitconv base io quant formats model" ;;
     src/model/archs) echo "model" ;;
     src/convert) echo "bitconv base io quant formats model convert" ;;
-    src/verify) echo "bitconv base io quant formats model verify" ;;
+    src/engine) echo "bitconv base io quant formats model engine" ;;
+    src/verify) echo "bitconv base io quant formats model engine verify" ;;
     src/bench) echo "bitconv base quant formats bench" ;;
     src/codegen) echo "bitconv base io quant formats model verify codegen" ;;
     src/repack) echo "bitconv base io quant formats model convert verify repack" ;;

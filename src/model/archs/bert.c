@@ -101,6 +101,7 @@ const struct bc_arch bc_arch_bert = {
     .ignored = ignored,
     .prefix = "bert.",
     .fixed = fixed,
+    .graph = {.embedding_norm = "token_embd_norm"},
     .traits = {.default_act = "gelu",
                .default_tied = true,
                .layer_norm = true,

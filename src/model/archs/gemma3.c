@@ -72,6 +72,7 @@ const struct bc_arch bc_arch_gemma3 = {
     .key_order =
         {[BC_TARGET_BITNET] = bc_keys_embedding, [BC_TARGET_LLAMA_CPP] = bc_keys_llama_cpp},
     .ignored = ignored,
+    .graph = {.scaled_embedding = true},
     .traits = {.embedding_family = true,
                .norm_plus_one = true,
                .default_tied = true,

@@ -114,6 +114,7 @@ const struct bc_arch bc_arch_lfm2 = {
     .ignored = ignored,
     .aliases = aliases,
     .fixed = fixed,
+    .graph = {.final_norm = "token_embd_norm"},
     .traits = {.default_tied = true,
                .default_rope_theta = 1000000,
                .default_act = "silu",
