@@ -44,6 +44,9 @@ static enum bitconv_status choose_context(struct bitconv_engine *e, uint32_t ask
         return bc_fail(err, BITCONV_E_LIMIT,
                        "%s: a context of %" PRIu32 " tokens was asked for, the model has %" PRIu64,
                        e->provider->path, asked, limit);
+    /* longrope rotates in another way beyond the original context: only where that is asked for */
+    if (asked == 0 && g->long_rotation.dims > 0 && g->hp.rope_orig_ctx < limit)
+        limit = g->hp.rope_orig_ctx;
     e->n_ctx = asked != 0 ? asked : limit < DEFAULT_CONTEXT ? (uint32_t)limit : DEFAULT_CONTEXT;
     return BITCONV_OK;
 }

@@ -90,6 +90,7 @@ struct prepared {
     const float *x;      /* float path */
     const int8_t *codes; /* integer path, else NULL */
     const float *factors;
+    bool shared; /* input and codes are those of the product before it */
     uint64_t first_block, n_blocks;
 };
 
@@ -115,6 +116,7 @@ static void prepare_token(void *ctx, size_t i, unsigned worker)
     const size_t area = p * c->max_tokens * (size_t)c->max_cols;
     const float *x = job->items[p].product->x + t * cols;
     (void)worker;
+    if (job->items[p].shared) return;
     if (l->norm_in != NULL) {
         float *normed = c->normed + area + t * cols;
         bc_rms_norm(x, l->norm_in, l->norm_in_eps, cols, normed);
@@ -123,6 +125,15 @@ static void prepare_token(void *ctx, size_t i, unsigned worker)
     if (is_integer(c, l))
         c->factors[p * c->max_tokens + t] =
             c->kernels->quantize_i8(x, cols, c->codes + area + t * cols);
+}
+
+/* q, k and v, or gate and up, without norms of their own read the same codes. */
+static bool shares_input(const struct bc_compute *c, const struct bc_product *a,
+                         const struct bc_product *b)
+{
+    return a->x == b->x && a->linear->norm_in == NULL && b->linear->norm_in == NULL &&
+           is_integer(c, a->linear) && is_integer(c, b->linear) &&
+           a->linear->w.cols == b->linear->w.cols;
 }
 
 static void prepare(struct bc_compute *c, const struct bc_product *products, size_t n,
@@ -136,7 +147,11 @@ static void prepare(struct bc_compute *c, const struct bc_product *products, siz
         const size_t area = p * c->max_tokens * (size_t)c->max_cols;
         items[p] = (struct prepared){.product = &products[p], .first_block = first};
         items[p].x = l->norm_in != NULL ? c->normed + area : products[p].x;
-        if (is_integer(c, l)) {
+        items[p].shared = p > 0 && shares_input(c, &products[p - 1], &products[p]);
+        if (items[p].shared) {
+            items[p].codes = items[p - 1].codes;
+            items[p].factors = items[p - 1].factors;
+        } else if (is_integer(c, l)) {
             items[p].codes = c->codes + area;
             items[p].factors = c->factors + p * c->max_tokens;
         }
@@ -144,7 +159,7 @@ static void prepare(struct bc_compute *c, const struct bc_product *products, siz
         first += items[p].n_blocks;
         any = any || l->norm_in != NULL || is_integer(c, l);
     }
-    if (any) bc_pool_run(n * n_tokens > 1 ? c->pool : NULL, n * n_tokens, prepare_token, &job);
+    if (any) bc_pool_run(n_tokens > 1 ? c->pool : NULL, n * n_tokens, prepare_token, &job);
 }
 
 /* ---- step 2: rows ---- */

@@ -78,9 +78,9 @@ enum bitconv_status bc_tensor_floats(const struct bc_tensor *t, uint64_t row, ui
 void bc_provider_free(struct bc_provider *p); /* NULL is fine */
 
 /* The file path: `file` and `stated` (what the file says about its packs) are borrowed. Packed
- * tensors are used in place; block packs whose blocks have one scale are ternary, with the
- * BASE.scale tensor multiplied in where there is one; block packs with several scales, and all other
- * types, are floats by formats/dequant.h. */
+ * tensors are used in place. Block packs are ternary where a slice has one scale, with the tensor of
+ * scales multiplied in where there is one; block packs with several scales, and all other types, are
+ * floats by formats/dequant.h. */
 enum bitconv_status bc_provider_gguf(const struct bitconv_gguf *file,
                                      const struct bc_stated *stated,
                                      const struct bc_kernels *kernels, struct bc_provider **out,
@@ -95,6 +95,8 @@ struct bc_carry {
     bool packed;               /* ... as trits and scale (integer path); else as floats */
     bool scale_f16;            /* ... whose scale a file of block packs has rounded to float16 */
     enum bc_rounding rounding; /* of the values of what is not `packed` */
+    /* Float values quantized by this pack, each block by its own largest magnitude; or NULL. */
+    const struct bc_block_pack *blocks;
 };
 
 /* Asked once for each tensor. */

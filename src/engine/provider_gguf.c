@@ -32,56 +32,23 @@ static enum bitconv_status refuse(const struct bc_tensor *t, const struct bc_pro
     return bc_fail(err, status, "%s: %s: %s", p->path, t->name, why);
 }
 
-/* BASE.scale, which llama.cpp's graphs multiply in behind a tensor of block packs: one value, or one
- * for each slice. *out is NULL when there is none. */
-static enum bitconv_status scale_tensor(struct gguf_provider *p, struct bc_tensor *t, float **out,
-                                        uint32_t *n, struct bitconv_error *err)
-{
-    const size_t len = strlen(t->name);
-    const size_t base = len > 7 && strcmp(t->name + len - 7, ".weight") == 0 ? len - 7 : len;
-    const char *name = bc_arena_printf(&p->base.arena, "%.*s.scale", (int)base, t->name);
-    *out = NULL;
-    if (name == NULL) return bc_fail_nomem(err, "names of tensors");
-    const struct bitconv_gguf_tensor *scale = bitconv_gguf_find_tensor(p->file, name);
-    if (scale == NULL) return BITCONV_OK;
-    if (strcmp(scale->type_name, "F32") != 0 || scale->size > scale->span ||
-        (scale->n_elements != 1 && scale->n_elements != t->slices))
-        return bc_fail(err, BITCONV_E_CORRUPT,
-                       "%s: %s: %" PRIu64
-                       " values of type %s, wanted one F32 scale (or one for each "
-                       "of %" PRIu64 " slices)",
-                       p->base.path, name, scale->n_elements, scale->type_name, t->slices);
-    *n = (uint32_t)scale->n_elements;
-    *out = bc_arena_alloc(&p->base.arena, *n, sizeof **out);
-    if (*out == NULL) return bc_fail_nomem(err, "scales of a tensor");
-    for (uint32_t i = 0; i < *n; i++)
-        (*out)[i] = bc_get_f32(scale->data + 4 * (size_t)i);
-    return BITCONV_OK;
-}
-
-/* A tensor of block packs: ternary when each slice has one scale. */
+/* A tensor of block packs: ternary when each slice has one scale. The scales of a tensor beside it
+ * are multiplied in. */
 static enum bitconv_status open_blocks(struct gguf_provider *p, const struct bc_block_pack *bp,
                                        struct bc_tensor *t, struct bitconv_error *err)
 {
-    const uint64_t slice_blocks = t->cols / bp->block * t->rows;
-    float *factors = NULL;
-    uint32_t n_factors = 1;
-    BC_TRY(scale_tensor(p, t, &factors, &n_factors, err));
+    uint64_t other = 0;
     float *scales = bc_arena_alloc(&p->base.arena, (size_t)t->slices, sizeof *scales);
     if (scales == NULL) return bc_fail_nomem(err, "scales of a tensor");
-    for (uint64_t s = 0; s < t->slices; s++) {
-        uint64_t other = 0;
-        const uint8_t *blocks = t->packed.data + s * slice_blocks * bp->block_size;
-        const enum bc_block_scales kind =
-            bc_block_common_scale(bp, blocks, slice_blocks, &scales[s], &other);
-        if (kind == BC_BLOCKS_MANY_SCALES) {
-            t->blocks = bp;
-            if (factors == NULL) return BITCONV_OK; /* not ternary: floats */
-            return refuse(t, &p->base, BITCONV_E_UNSUPPORTED,
-                          "blocks of several scales and a scale tensor beside them", err);
-        }
-        if (factors != NULL) scales[s] *= factors[n_factors == 1 ? 0 : s];
+    if (bc_block_slice_scales(bp, &t->packed.shape, t->packed.data, scales, &other) ==
+        BC_BLOCKS_MANY_SCALES) {
+        t->blocks = bp;
+        if (t->packed.scales == NULL) return BITCONV_OK; /* not ternary: floats */
+        return refuse(t, &p->base, BITCONV_E_UNSUPPORTED,
+                      "blocks of several scales and a tensor of scales beside them", err);
     }
+    for (uint64_t s = 0; s < t->slices && t->packed.scales != NULL; s++)
+        scales[s] *= bc_get_f32(t->packed.scales + 4 * (t->packed.n_scales == 1 ? 0 : s));
     t->ternary = true;
     t->scales = scales;
     t->n_scales = (uint32_t)t->slices;
@@ -143,7 +110,7 @@ static enum bitconv_status find(struct bc_provider *base, const char *name, stru
     for (size_t i = 2; i < BITCONV_GGUF_MAX_DIMS; i++)
         out->slices *= tensor->ne[i]; /* the reader has checked the product */
     out->impl = s;
-    if (!bc_packed_open(tensor, p->stated, &out->packed, why, sizeof why))
+    if (!bc_packed_open_in(p->file, tensor, p->stated, &out->packed, why, sizeof why))
         return refuse(out, base, BITCONV_E_CORRUPT, why, err);
     if (out->packed.format != NULL) BC_TRY(open_packed(p, out, err));
     return out->ternary ? BITCONV_OK : open_floats(p, s, out, err);

@@ -63,17 +63,6 @@ static enum bc_rounding rounding_of(const char *type_name)
     return BC_ROUND_NONE;
 }
 
-static bool has_scale_tensor(const struct bitconv_gguf *file, const char *name)
-{
-    struct bc_buf buf = {0};
-    const size_t len = strlen(name);
-    const size_t base = len > 7 && strcmp(name + len - 7, ".weight") == 0 ? len - 7 : len;
-    bc_buf_printf(&buf, "%.*s.scale", (int)base, name);
-    const bool found = !buf.failed && bitconv_gguf_find_tensor(file, bc_buf_str(&buf)) != NULL;
-    bc_buf_release(&buf);
-    return found;
-}
-
 static bool file_has_packs(const struct bc_carry_file *f)
 {
     struct bc_packed packed;
@@ -86,6 +75,25 @@ static bool file_has_packs(const struct bc_carry_file *f)
     return false;
 }
 
+/* A tensor in a pack. Blocks of several scales were quantized from floats. */
+static struct bc_carry carry_as_pack(const struct bc_packed *p)
+{
+    struct bc_carry carry = {.ternary = true, .packed = true};
+    const struct bc_block_pack *bp = bc_block_pack_of(p->format);
+    if (bp == NULL || p->scales != NULL) return carry;
+    carry.scale_f16 = true;
+    const uint64_t n_blocks = p->shape.n / bp->block;
+    const uint64_t slice_blocks = n_blocks / p->shape.slices;
+    for (uint64_t at = 0; at < n_blocks; at += slice_blocks) {
+        float scale;
+        uint64_t other;
+        if (bc_block_common_scale(bp, p->data + at * bp->block_size, slice_blocks, &scale,
+                                  &other) == BC_BLOCKS_MANY_SCALES)
+            return (struct bc_carry){.blocks = bp};
+    }
+    return carry;
+}
+
 struct bc_carry bc_carry_as_file(const void *user, const struct bc_model *model,
                                  const struct bc_weight *weight)
 {
@@ -95,12 +103,8 @@ struct bc_carry bc_carry_as_file(const void *user, const struct bc_model *model,
     struct bc_packed packed;
     char why[1];
     if (t == NULL) return carry;
-    if (bc_packed_open(t, f->stated, &packed, why, sizeof why) && packed.format != NULL) {
-        carry.ternary = carry.packed = true;
-        carry.scale_f16 =
-            bc_block_pack_of(packed.format) != NULL && !has_scale_tensor(f->file, weight->name);
-        return carry;
-    }
+    if (bc_packed_open_in(f->file, t, f->stated, &packed, why, sizeof why) && packed.format != NULL)
+        return carry_as_pack(&packed);
     /* a misfit beside packs holds trit * scale like the others */
     if (weight->role == BC_ROLE_LINEAR && !weight->keep && weight->n_sources > 0 && !carry.ternary)
         carry.ternary = file_has_packs(f);
@@ -177,6 +181,18 @@ static void round_values(const struct bc_kernels *k, enum bc_rounding rounding, 
     }
 }
 
+/* Quantizes values block by block and decodes them again, in place: n is a multiple of the block. */
+static void round_blocks(const struct bc_kernels *k, const struct bc_block_pack *bp, float *values,
+                         uint64_t n)
+{
+    uint8_t bytes[2 * BC_DEQUANT_MAX_BLOCK]; /* a block has fewer bytes than values */
+    const struct bc_dequant *d = bc_dequant_find(bp->format->type_name);
+    for (uint64_t at = 0; at + bp->block <= n; at += bp->block) {
+        bp->from_floats(k, values + at, 1, bytes);
+        d->rows(bytes, 1, values + at);
+    }
+}
+
 /* trit * scale of a ternary weight that the file holds as floats. */
 static enum bitconv_status ternary_floats(const struct source_provider *p, const struct decided *d,
                                           uint64_t first, uint64_t n, float *dst,
@@ -207,7 +223,10 @@ static enum bitconv_status floats(const struct bc_tensor *t, uint64_t row, uint6
     else
         BC_TRY(bc_weight_f32_at(p->model, d->weight, &p->options, p->base.kernels, first, n, dst,
                                 err));
-    round_values(p->base.kernels, d->carry.rounding, dst, n);
+    if (d->carry.blocks != NULL)
+        round_blocks(p->base.kernels, d->carry.blocks, dst, n);
+    else
+        round_values(p->base.kernels, d->carry.rounding, dst, n);
     return BITCONV_OK;
 }
 
