@@ -37,9 +37,11 @@ static void scale_yarn(const struct bc_hparams *hp, struct bc_rotation *rotation
         const float plain = rotation->frequencies[i];
         rotation->frequencies[i] = plain / hp->rope_factor * (1.0f - kept) + plain * kept;
     }
-    rotation->magnitude = hp->rope_attn_factor > 0
-                              ? hp->rope_attn_factor
-                              : (float)(0.1 * log((double)hp->rope_factor) + 1.0);
+    rotation->magnitude = 1.0f;
+    if (hp->rope_attn_factor > 0)
+        rotation->magnitude = hp->rope_attn_factor;
+    else if (hp->rope_factor > 1)
+        rotation->magnitude = (float)(0.1 * log((double)hp->rope_factor) + 1.0);
 }
 
 void bc_rotation_scale(const struct bc_hparams *hp, const float *divisors,

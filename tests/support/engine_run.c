@@ -49,7 +49,6 @@ void engine_tokens(int32_t *out, size_t n)
         out[i] = (int32_t)((i * 37 + i * i * 11 + 5) % 320);
 }
 
-
 static void append(float **to, size_t at, size_t n, size_t width, const float *from)
 {
     *to = realloc(*to, (at + n) * width * sizeof **to);

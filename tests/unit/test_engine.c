@@ -10,16 +10,16 @@
 #include <cmocka.h>
 
 #include "engine/engine.h"
-#include "model/model_gguf.h"
 #include "formats/block_pack.h"
+#include "model/model_gguf.h"
 #include "support/engine_run.h"
 #include "support/wide_model.h"
 
 enum { N_TOKENS = 9 };
 
-static const char *const fixtures[] = {"bitnet", "bitnet-1bitllm", "bitnet-master", "gemma3-embed",
-                                       "llama-158", "llama-ternary", "mixtral", "qwen3-embed",
-                                       "qwen2", "phi3", "bert", "lfm2"};
+static const char *const fixtures[] = {
+    "bitnet",  "bitnet-1bitllm", "bitnet-master", "gemma3-embed", "llama-158", "llama-ternary",
+    "mixtral", "qwen3-embed",    "qwen2",         "phi3",         "bert",      "lfm2"};
 #define N_FIXTURES (sizeof fixtures / sizeof *fixtures)
 static const char *const modes[] = {"float", "int8"};
 
@@ -237,8 +237,8 @@ int main(void)
                                         convert_run_tear_down),
         cmocka_unit_test_setup_teardown(source_equals_file_in_quantized_blocks, convert_run_set_up,
                                         convert_run_tear_down),
-        cmocka_unit_test_setup_teardown(results_do_not_depend_on_threads_or_cpu,
-                                        convert_run_set_up, convert_run_tear_down),
+        cmocka_unit_test_setup_teardown(results_do_not_depend_on_threads_or_cpu, convert_run_set_up,
+                                        convert_run_tear_down),
         cmocka_unit_test_setup_teardown(prompt_equals_single_tokens, convert_run_set_up,
                                         convert_run_tear_down),
         cmocka_unit_test_setup_teardown(hparams_come_back_from_metadata, convert_run_set_up,
