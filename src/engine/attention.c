@@ -141,7 +141,7 @@ enum bitconv_status bc_attention(struct bitconv_session *s, uint32_t layer, cons
     const struct bc_hparams *hp = &g->hp;
     const bool local = g->layers[layer].local && g->local_rotation.dims > 0;
     const size_t n = (size_t)s->n_new;
-    const size_t set = local ? s->room * (hp->rope_dims / 2) : 0;
+    const size_t set = local ? s->room * (g->rotation.dims / 2) : 0;
     struct attending a = {.s = s, .layer = &g->layers[layer], .rope_dims = g->rotation.dims};
     a.q_width = (size_t)bc_dim_size(hp, BC_N_Q);
     a.k_width = (size_t)bc_dim_size(hp, BC_N_K);

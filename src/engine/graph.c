@@ -204,13 +204,55 @@ static enum bitconv_status bind_layers(struct binder *b)
     return BITCONV_OK;
 }
 
-/* ---- what the family's table requires ---- */
+/* ---- what must be there ---- */
 
 static enum bitconv_status missing(struct binder *b, const char *name)
 {
     return bc_fail(b->err, BITCONV_E_CORRUPT,
                    "%s: %s: missing, and models of the %s family need it", b->g->provider->path,
                    name, b->g->arch->name);
+}
+
+static enum bitconv_status layer_lacks(struct binder *b, uint32_t layer, const char *what)
+{
+    return bc_fail(b->err, BITCONV_E_CORRUPT, "%s: blk.%" PRIu32 ": %s", b->g->provider->path,
+                   layer, what);
+}
+
+/* Whatever the tables say: the parts of a layer that need each other are there. */
+static enum bitconv_status check_layer(struct binder *b, uint32_t i)
+{
+    struct bc_graph *g = b->g;
+    const struct bc_layer *l = &g->layers[i];
+    const bool qkv = bc_linear_is(&l->qkv) ||
+                     (bc_linear_is(&l->q) && bc_linear_is(&l->k) && bc_linear_is(&l->v));
+    if (l->conv != NULL && !(bc_linear_is(&l->conv_in) && bc_linear_is(&l->conv_out)))
+        return layer_lacks(b, i, "its convolution has no shortconv.in_proj or shortconv.out_proj");
+    if (l->conv == NULL && !(qkv && bc_linear_is(&l->o)))
+        return layer_lacks(b, i,
+                           "it has neither attn_q, attn_k, attn_v (or attn_qkv) and "
+                           "attn_output, nor shortconv.conv");
+    if (bc_linear_is(&l->router)) {
+        if (!bc_linear_is(&l->gate_experts) || !bc_linear_is(&l->up_experts) ||
+            !bc_linear_is(&l->down_experts))
+            return layer_lacks(b, i, "a router without ffn_gate_exps, ffn_up_exps, ffn_down_exps");
+    } else if (!bc_linear_is(&l->up) || !bc_linear_is(&l->down)) {
+        return layer_lacks(b, i, "it has no ffn_up or no ffn_down");
+    } else if (bc_linear_is(&l->gate) && l->up.w.rows != g->hp.n_ff) {
+        return layer_lacks(b, i, "ffn_up holds two matrices, though ffn_gate is there");
+    }
+    g->has_conv = g->has_conv || l->conv != NULL;
+    g->has_attention = g->has_attention || l->conv == NULL;
+    g->has_fused_qkv = g->has_fused_qkv || bc_linear_is(&l->qkv);
+    g->has_experts = g->has_experts || bc_linear_is(&l->router);
+    return BITCONV_OK;
+}
+
+static enum bitconv_status check_layers(struct binder *b)
+{
+    for (uint32_t i = 0; i < b->g->hp.n_layers; i++)
+        BC_TRY(check_layer(b, i));
+    return BITCONV_OK;
 }
 
 static enum bitconv_status require(struct binder *b, const char *name)
@@ -368,7 +410,7 @@ static enum bitconv_status bind_rotations(struct binder *b)
     struct bc_graph *g = b->g;
     const struct bc_hparams *hp = &g->hp;
     float *divisors = NULL;
-    if (g->arch->traits.positions == BC_POSITIONS_LEARNED) return BITCONV_OK;
+    if (g->arch->traits.positions == BC_POSITIONS_LEARNED || !g->has_attention) return BITCONV_OK;
     g->neighbours = g->arch->traits.permute_qk;
     BC_TRY(new_rotation(b, hp->rope_theta, &g->rotation));
     if (hp->rope_theta_local > 0 && hp->layer_is_local != NULL)
@@ -402,6 +444,13 @@ static enum bitconv_status check_hparams(const struct binder *b)
         return bc_fail(b->err, BITCONV_E_UNSUPPORTED,
                        "%s: the activation '%s' is not one that bitconv computes",
                        b->g->provider->path, hp->hidden_act != NULL ? hp->hidden_act : "");
+    if (hp->n_head_kv == 0 || hp->n_head % hp->n_head_kv != 0 || hp->rope_dims % 2 != 0 ||
+        hp->rope_dims > hp->head_dim_k)
+        return bc_fail(b->err, BITCONV_E_CORRUPT,
+                       "%s: %" PRIu32 " heads in %" PRIu32 " groups, %" PRIu32 " of %" PRIu32
+                       " dimensions rotated: not possible",
+                       b->g->provider->path, hp->n_head, hp->n_head_kv, hp->rope_dims,
+                       hp->head_dim_k);
     if (hp->n_expert > 0 && (hp->n_expert_used == 0 || hp->n_expert_used > hp->n_expert))
         return bc_fail(b->err, BITCONV_E_CORRUPT,
                        "%s: %" PRIu32 " of %" PRIu32 " experts a token are not possible",
@@ -415,9 +464,10 @@ static enum bitconv_status bind_all(struct binder *b)
     BC_TRY(bind_embedding(b));
     BC_TRY(bind_layers(b));
     BC_TRY(bind_output(b));
-    BC_TRY(bind_rotations(b));
     BC_TRY(check_required(b));
+    BC_TRY(check_layers(b));
     BC_TRY(check_norms_in(b));
+    BC_TRY(bind_rotations(b));
     tell_unused(b);
     return BITCONV_OK;
 }

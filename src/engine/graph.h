@@ -50,6 +50,8 @@ struct bc_graph {
     struct bc_linear output; /* of tied models the embedding */
     const struct bc_activation *act;
     struct bc_layer *layers; /* hp.n_layers */
+    /* Does any layer have ...? Buffers of what no tensor confirms the sizes of are not made. */
+    bool has_attention, has_fused_qkv, has_conv, has_experts;
     /* rotation: dims 0 when there is none. long_rotation: what longrope has instead in contexts
      * beyond hp.rope_orig_ctx; dims 0 otherwise. local_rotation: of local layers (dims 0: as the
      * others). */

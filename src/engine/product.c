@@ -7,12 +7,15 @@
 #include "base/bytes.h"
 #include "engine/ops.h"
 
-enum { BLOCK_ROWS = 32 }; /* rows a thread takes at once; the result does not depend on it */
+enum {
+    BLOCK_ROWS = 32, /* rows a thread takes at once; the result does not depend on it */
+    FLOAT_ROWS = 4   /* of which so many are decoded to float32 at once */
+};
 
 /* What a thread needs for a block of rows. */
 struct bc_worker {
-    float *rows;     /* BLOCK_ROWS * max_cols */
-    int8_t *trits;   /* likewise */
+    float *rows;     /* FLOAT_ROWS * max_cols */
+    int8_t *trits;   /* BLOCK_ROWS * max_cols */
     int32_t *sums;   /* BLOCK_ROWS * max_tokens */
     float *products; /* likewise */
     uint64_t failed; /* index of the job that failed, UINT64_MAX: none */
@@ -31,7 +34,8 @@ enum bitconv_status bc_compute_init(struct bc_compute *c, const struct bc_kernel
     if (c->workers == NULL) return bc_fail_nomem(err, "rows of weights");
     c->n_workers = bc_pool_threads(pool);
     for (unsigned i = 0; i < c->n_workers; i++) {
-        c->workers[i].rows = bc_alloc_array((size_t)block, sizeof(float));
+        c->workers[i].rows =
+            bc_alloc_array((size_t)max_cols, FLOAT_ROWS * sizeof *c->workers[i].rows);
         c->workers[i].trits = bc_alloc_array((size_t)block, 1);
         if (c->workers[i].rows == NULL || c->workers[i].trits == NULL)
             return bc_fail_nomem(err, "rows of weights");
@@ -224,21 +228,25 @@ static void scaled_block(const struct block *b)
             b->out[v * b->out_stride + r] = b->w->products[v * b->n + r] / b->p->factors[v];
 }
 
+/* A few rows at a time: decoded ones are still in the cache when they are multiplied. */
 static enum bitconv_status float_block(const struct block *b, struct bitconv_error *err)
 {
     const struct bc_tensor *t = &b->p->product->linear->w;
     const size_t cols = (size_t)t->cols;
-    BC_TRY(bc_tensor_floats(t, b->row, b->n, b->w->trits, b->w->rows, err));
-    const struct bc_f32_dots dots = {.w = b->w->rows,
-                                     .w_stride = cols,
-                                     .n_rows = b->n,
-                                     .x = b->p->x,
-                                     .x_stride = cols,
-                                     .n_x = b->n_tokens,
-                                     .n = cols,
-                                     .out = b->out,
-                                     .out_stride = b->out_stride};
-    b->c->kernels->dots_f32(&dots);
+    for (size_t r = 0; r < b->n; r += FLOAT_ROWS) {
+        const size_t n = b->n - r < FLOAT_ROWS ? b->n - r : FLOAT_ROWS;
+        BC_TRY(bc_tensor_floats(t, b->row + r, n, b->w->trits, b->w->rows, err));
+        const struct bc_f32_dots dots = {.w = b->w->rows,
+                                         .w_stride = cols,
+                                         .n_rows = n,
+                                         .x = b->p->x,
+                                         .x_stride = cols,
+                                         .n_x = b->n_tokens,
+                                         .n = cols,
+                                         .out = b->out + r,
+                                         .out_stride = b->out_stride};
+        b->c->kernels->dots_f32(&dots);
+    }
     return BITCONV_OK;
 }
 

@@ -17,10 +17,14 @@ struct gguf_provider {
     const struct bc_stated *stated;
 };
 
+/* Types that the kernels widen; the others go through formats/dequant.h. */
+enum widening { WIDEN_OTHER, WIDEN_F16, WIDEN_BF16 };
+
 /* What a bc_tensor of a GGUF points to. */
 struct stored {
     const struct bitconv_gguf_tensor *tensor;
     const struct bc_dequant *dequant; /* floats */
+    enum widening widen;
 };
 
 /* ---- finding ---- */
@@ -88,6 +92,8 @@ static enum bitconv_status open_floats(struct gguf_provider *p, struct stored *s
                        s->tensor->type_name, why != NULL ? why : "bitconv does not decode it");
     if (s->tensor->size == 0 || s->tensor->size > s->tensor->span)
         return refuse(t, &p->base, BITCONV_E_CORRUPT, "its bytes are not all in the file", err);
+    if (strcmp(s->tensor->type_name, "F16") == 0) s->widen = WIDEN_F16;
+    if (strcmp(s->tensor->type_name, "BF16") == 0) s->widen = WIDEN_BF16;
     return BITCONV_OK;
 }
 
@@ -122,8 +128,16 @@ static enum bitconv_status floats(const struct bc_tensor *t, uint64_t row, uint6
                                   float *dst, struct bitconv_error *err)
 {
     const struct stored *s = t->impl;
+    const struct bc_kernels *k = t->provider->kernels;
+    const uint64_t first = row * t->cols;
+    const size_t n = (size_t)(n_rows * t->cols);
     (void)err;
-    bc_dequant_values(s->dequant, s->tensor->data, row * t->cols, n_rows * t->cols, dst);
+    if (s->widen == WIDEN_F16)
+        k->widen_f16(s->tensor->data + 2 * first, n, dst);
+    else if (s->widen == WIDEN_BF16)
+        k->widen_bf16(s->tensor->data + 2 * first, n, dst);
+    else
+        bc_dequant_values(s->dequant, s->tensor->data, first, n, dst);
     return BITCONV_OK;
 }
 

@@ -90,39 +90,29 @@ static enum bitconv_status new_floats(float **out, uint64_t rows, uint64_t width
     return *out != NULL ? BITCONV_OK : bc_fail_nomem(err, "activations");
 }
 
-/* Does any layer have such a tensor? Then its buffers are needed. */
-static bool has_experts(const struct bc_graph *g)
-{
-    return g->hp.n_expert > 0;
-}
-
-static bool has_fused(const struct bc_graph *g)
-{
-    for (uint32_t i = 0; i < g->hp.n_layers; i++)
-        if (bc_linear_is(&g->layers[i].qkv)) return true;
-    return false;
-}
-
 static enum bitconv_status new_buffers(struct bitconv_session *s, uint64_t n,
                                        struct bitconv_error *err)
 {
     const struct bc_hparams *hp = &s->g->hp;
-    const uint64_t d = hp->n_embd, n_ff = hp->n_ff, o = bc_dim_size(hp, BC_N_O);
-    const uint64_t half = hp->rope_dims / 2;
-    const uint64_t conv = hp->layer_is_conv != NULL ? 3 * d : 0;
-    const uint64_t qkv = has_fused(s->g) ? bc_dim_size(hp, BC_N_QKV) : 0;
-    const uint64_t moe = has_experts(s->g) ? 1 : 0;
+    const struct bc_graph *g = s->g;
+    const uint64_t d = hp->n_embd, n_ff = hp->n_ff;
+    const uint64_t q = g->has_attention ? bc_dim_size(hp, BC_N_Q) : 0;
+    const uint64_t o = g->has_attention ? bc_dim_size(hp, BC_N_O) : 0;
+    const uint64_t half = g->rotation.dims / 2;
+    const uint64_t conv = g->has_conv ? 3 * d : 0;
+    const uint64_t qkv = g->has_fused_qkv ? bc_dim_size(hp, BC_N_QKV) : 0;
+    const uint64_t moe = g->has_experts ? 1 : 0;
     BC_TRY(new_floats(&s->x, n, d, err));
     BC_TRY(new_floats(&s->h, n, d, err));
     BC_TRY(new_floats(&s->y, n, d, err));
-    BC_TRY(new_floats(&s->q, n, bc_dim_size(hp, BC_N_Q), err));
+    BC_TRY(new_floats(&s->q, n, q, err));
     BC_TRY(new_floats(&s->heads, n, o > d ? o : d, err));
     BC_TRY(new_floats(&s->fused, n, conv > qkv ? conv : qkv, err));
     BC_TRY(new_floats(&s->gate, n, n_ff, err));
     BC_TRY(new_floats(&s->up, n, 2 * n_ff, err));
     BC_TRY(new_floats(&s->gathered, moe * n, d, err));
     BC_TRY(new_floats(&s->part, moe * n, d, err));
-    BC_TRY(new_floats(&s->router, 2 * n, hp->n_expert, err));
+    BC_TRY(new_floats(&s->router, 2 * moe * n, hp->n_expert, err));
     BC_TRY(new_floats(&s->cosines, 2 * n, half, err));
     return new_floats(&s->sines, 2 * n, half, err);
 }
@@ -169,8 +159,8 @@ static enum bitconv_status make(struct bitconv_session *s, struct bitconv_error 
 {
     const struct bitconv_engine *e = s->engine;
     const struct bc_hparams *hp = &s->g->hp;
-    const uint64_t rows = (uint64_t)hp->n_layers * e->n_ctx;
-    const uint64_t taps = hp->conv_l_cache > 0 ? hp->conv_l_cache - 1 : 0;
+    const uint64_t rows = s->g->has_attention ? (uint64_t)hp->n_layers * e->n_ctx : 0;
+    const uint64_t taps = s->g->has_conv ? hp->conv_l_cache - 1 : 0;
     BC_TRY(bc_compute_init(&s->compute, e->kernels, e->pool, e->mode, s->g->max_cols, err));
     BC_TRY(new_floats(&s->scores, bc_pool_threads(e->pool), e->n_ctx, err));
     BC_TRY(new_floats(&s->keys, rows, bc_dim_size(hp, BC_N_K), err));
@@ -216,7 +206,7 @@ void bitconv_session_reset(struct bitconv_session *session)
 {
     const struct bc_hparams *hp = &session->g->hp;
     session->n_past = 0;
-    if (hp->conv_l_cache > 1)
+    if (session->g->has_conv)
         memset(session->conv_state, 0,
                (size_t)hp->n_layers * (hp->conv_l_cache - 1) * hp->n_embd *
                    sizeof *session->conv_state);

@@ -11,7 +11,9 @@
 #include "base/bytes.h"
 #include "base/file.h"
 #include "engine/engine.h"
+#include "io/gguf_impl.h"
 #include "support/engine_run.h"
+#include "support/rng.h"
 #include "support/temp_dir.h"
 
 enum { N_TOKENS = 5 };
@@ -39,18 +41,23 @@ static void run_refused(struct bitconv_session *s, const int32_t *tokens, size_t
     assert_null(run.hidden);
 }
 
+static size_t find_text(const struct bc_buf *bytes, const char *text)
+{
+    const size_t n = strlen(text);
+    size_t at = 0;
+    while (at + n <= bytes->size && memcmp(bytes->data + at, text, n) != 0)
+        at++;
+    assert_true(at + n <= bytes->size);
+    return at;
+}
+
 /* Replaces the first `from` in r's file by `to`, of the same length. */
 static void patch(const struct convert_run *r, const char *from, const char *to)
 {
     struct bc_buf bytes = {0};
     convert_run_file(r->out, &bytes);
-    const size_t n = strlen(from);
-    size_t at = 0;
-    assert_int_equal(n, strlen(to));
-    while (at + n <= bytes.size && memcmp(bytes.data + at, from, n) != 0)
-        at++;
-    assert_true(at + n <= bytes.size);
-    memcpy(bytes.data + at, to, n);
+    assert_int_equal(strlen(from), strlen(to));
+    memcpy(bytes.data + find_text(&bytes, from), to, strlen(to));
     assert_int_equal(bc_file_write(r->out, bytes.data, bytes.size, true, NULL), BITCONV_OK);
     bc_buf_release(&bytes);
 }
@@ -309,6 +316,59 @@ static void embeddings_are_pooled(void **state)
     bitconv_engine_close(engine);
 }
 
+/* Runs a file held in memory where it can be opened. */
+static void try_bytes(const struct bc_buf *bytes, const char *mode)
+{
+    static const int32_t tokens[] = {1, 2};
+    const struct bitconv_engine_options options = {.n_threads = 1, .n_ctx = 4, .mode = mode};
+    struct bc_arena arena = {NULL};
+    struct bc_stated stated = {0};
+    struct bitconv_gguf *file = NULL;
+    struct bitconv_engine *engine = NULL;
+    struct bitconv_session *s = NULL;
+    struct bitconv_error err = {.status = BITCONV_OK};
+    struct bitconv_run run = {.want_logits = BITCONV_LOGITS_LAST};
+    if (bc_gguf_parse(bytes->data, bytes->size, "memory", &file, &err) != BITCONV_OK) return;
+    if (bc_stated_read(file, &arena, &stated, &err) == BITCONV_OK &&
+        bc_engine_open_gguf(file, &stated, NULL, &options, NULL, &engine, &err) == BITCONV_OK &&
+        bitconv_session_new(engine, &s, &err) == BITCONV_OK)
+        (void)bitconv_session_run(s, tokens, 2, &run, &err);
+    assert_true(engine != NULL || err.text[0] != '\0');
+    bitconv_session_free(s);
+    bitconv_engine_close(engine);
+    bc_stated_release(&stated);
+    bc_arena_release(&arena);
+    bitconv_gguf_close(file);
+}
+
+/* Single bytes of keys, values and tensor infos changed: refused or run, never more. */
+static void damaged_headers_are_survived(void **state)
+{
+    static const char *const cases[][2] = {{"bitnet", "i2_s"}, {"mixtral", "bitcos"},
+                                           {"lfm2", "f16"},    {"phi3", "t5"},
+                                           {"bert", "q8_0"},   {"gemma3-embed", "f32"}};
+    struct convert_run *const r = *state;
+    uint64_t seed = 7;
+    for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
+        struct bc_buf bytes = {0};
+        convert_run_model(r, cases[c][0], NULL, 0);
+        convert_run_accept(r, cases[c][1]);
+        const uint64_t header = bitconv_gguf_data_offset(r->gguf);
+        convert_run_file(r->out, &bytes);
+        const uint64_t tokens = find_text(&bytes, "tokenizer.ggml.model");
+        for (size_t i = 0; i < 300; i++) {
+            /* in front of the tokenizer, or among the tensor infos */
+            const uint64_t at =
+                i % 2 == 0 ? rng_below(&seed, tokens) : header - 1 - rng_below(&seed, 1500);
+            const uint8_t old = bytes.data[at];
+            bytes.data[at] = (uint8_t)rng_below(&seed, 256);
+            try_bytes(&bytes, i % 4 < 2 ? "float" : "int8");
+            bytes.data[at] = old;
+        }
+        bc_buf_release(&bytes);
+    }
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, convert_run_set_up, convert_run_tear_down)
 
 int main(void)
@@ -325,6 +385,7 @@ int main(void)
         TEST(results_are_observed),
         TEST(sparse_with_all_neurons_is_dense),
         TEST(embeddings_are_pooled),
+        TEST(damaged_headers_are_survived),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
