@@ -21,6 +21,7 @@
 #include "bitconv/codegen.h"
 #include "bitconv/convert.h"
 #include "bitconv/diff.h"
+#include "bitconv/engine.h"
 #include "bitconv/gguf.h"
 #include "bitconv/inspect.h"
 #include "bitconv/repack.h"

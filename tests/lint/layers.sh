@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Includes point one way: base -> io -> quant, formats -> model -> convert, engine -> verify -> codegen, repack -> tools. Every folder may
-# include itself, the public headers, and the folders listed for it; header names are unique.
+# Includes point one way: base -> io -> quant, formats -> model -> convert, engine -> verify -> codegen, repack -> tools.
+# Every folder may include itself, the public headers, and the folders listed for it; header names are unique.
 set -euo pipefail
 cd "$BITCONV_SOURCE_DIR"
 
