@@ -4,7 +4,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "engine/engine.h"
+#include "engine/session.h"
 
 /* What the tokens and heads of a batch share. */
 struct attending {

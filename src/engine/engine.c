@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Opens a model for running: a GGUF in place, or a checkpoint as its runtime sees it. */
-#include "engine/engine.h"
+#include "engine/session.h"
 
 #include <inttypes.h>
 #include <string.h>

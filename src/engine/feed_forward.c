@@ -3,7 +3,7 @@
  * experts as in Mixtral (Jiang et al. 2024). */
 #include <string.h>
 
-#include "engine/engine.h"
+#include "engine/session.h"
 
 /* act(gate) * up for the rows of a batch, into gate. */
 struct gating {

@@ -3,7 +3,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "engine/engine.h"
+#include "engine/session.h"
 
 enum { POOLING_NONE, POOLING_MEAN, POOLING_CLS, POOLING_LAST };
 

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/bytes.h"
-#include "engine/engine.h"
+#include "engine/session.h"
 
 enum { BATCH = 128 }; /* tokens of a prompt that are computed at once */
 

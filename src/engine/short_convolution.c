@@ -3,7 +3,7 @@
  * B * x runs through a causal filter of l_cache taps per channel; C times that goes to out_proj. */
 #include <string.h>
 
-#include "engine/engine.h"
+#include "engine/session.h"
 
 struct convolving {
     const struct bitconv_session *s;

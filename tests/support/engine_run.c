@@ -11,7 +11,7 @@
 #include <cmocka.h>
 
 #include "base/bytes.h"
-#include "engine/engine.h"
+#include "engine/session.h"
 
 void engine_result_free(struct engine_result *r)
 {

@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "engine/engine.h"
+#include "engine/session.h"
 #include "formats/block_pack.h"
 #include "model/model_gguf.h"
 #include "support/engine_run.h"

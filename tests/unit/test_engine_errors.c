@@ -10,7 +10,7 @@
 
 #include "base/bytes.h"
 #include "base/file.h"
-#include "engine/engine.h"
+#include "engine/session.h"
 #include "io/gguf_impl.h"
 #include "support/engine_run.h"
 #include "support/rng.h"

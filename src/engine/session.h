@@ -2,8 +2,8 @@
  * An open model and its sessions, as the parts of the engine see them. The public calls are in
  * bitconv/engine.h; code within the library may also open an engine over a file or a checkpoint that
  * it has open already. */
-#ifndef BC_ENGINE_ENGINE_H
-#define BC_ENGINE_ENGINE_H
+#ifndef BC_ENGINE_SESSION_H
+#define BC_ENGINE_SESSION_H
 
 #include "bitconv/engine.h"
 #include "engine/graph.h"
