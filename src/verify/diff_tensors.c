@@ -6,10 +6,10 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "model/scale_tensor.h"
 #include "verify/block_scan.h"
 #include "verify/decoded.h"
 #include "verify/differ.h"
-#include "model/scale_tensor.h"
 
 enum { PIECE_VALUES = 16384, BATCH_PIECES = 1024, WHY_BYTES = 512 };
 

@@ -8,9 +8,9 @@
 #include "base/pool.h"
 #include "bitconv/diff.h"
 #include "bitconv/inspect.h"
+#include "model/stated.h"
 #include "quant/kernels.h"
 #include "verify/container.h"
-#include "model/stated.h"
 
 /* One of the two. */
 struct bc_diff_side {

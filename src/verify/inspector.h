@@ -5,8 +5,8 @@
 
 #include "bitconv/inspect.h"
 #include "model/model.h"
-#include "verify/container.h"
 #include "model/stated.h"
+#include "verify/container.h"
 #include "verify/tensor_stats.h"
 
 /* bitconv_inspection.internal: what the result borrows from. */

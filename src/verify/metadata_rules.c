@@ -9,8 +9,8 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "verify/metadata_shapes.h"
 #include "model/scale_tensor.h"
+#include "verify/metadata_shapes.h"
 
 enum { KEY_BYTES = 160, FILE_TYPE_F16 = 1 };
 

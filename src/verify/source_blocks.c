@@ -6,8 +6,8 @@
 
 #include "base/bytes.h"
 #include "formats/block_pack.h"
-#include "verify/block_scan.h"
 #include "model/scale_tensor.h"
+#include "verify/block_scan.h"
 
 enum { CHUNK = 4096 };
 

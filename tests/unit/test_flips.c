@@ -21,10 +21,10 @@
 #include "bitconv/gguf.h"
 #include "bitconv/verify.h"
 #include "formats/block_pack.h"
+#include "model/scale_tensor.h"
 #include "support/llama_model.h"
 #include "support/rng.h"
 #include "support/temp_dir.h"
-#include "model/scale_tensor.h"
 
 enum { MAX_PATH = 512, MAX_REGIONS = 512, LABEL = 64 };
 
