@@ -90,6 +90,7 @@ static enum bitconv_status start(struct bitconv_engine *e, const struct bc_arch 
         BC_TRY(bc_pool_new(options->n_threads, &e->pool, err));
         e->owns_pool = true;
     }
+    if (e->provider->pool == NULL) e->provider->pool = e->pool;
     BC_TRY(bc_graph_build(e->provider, arch, hp, sink, &e->graph, err));
     e->check = options->check;
     e->observe = options->observe;

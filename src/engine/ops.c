@@ -59,15 +59,16 @@ void bc_layer_norm(const float *x, const float *w, const float *b, float eps, si
 void bc_softmax(float *x, size_t n)
 {
     float max = x[0];
-    float total = 0.0f;
+    double total = 0;
     for (size_t i = 1; i < n; i++)
         if (x[i] > max) max = x[i];
     for (size_t i = 0; i < n; i++) {
         x[i] = expf(x[i] - max);
-        total += x[i];
+        total += (double)x[i];
     }
+    const float sum_of_all = (float)total;
     for (size_t i = 0; i < n; i++)
-        x[i] /= total;
+        x[i] /= sum_of_all;
 }
 
 void bc_add(float *y, const float *x, size_t n)

@@ -15,7 +15,8 @@ double bc_sum_squares(const float *x, size_t n);
 void bc_rms_norm(const float *x, const float *w, float eps, size_t n, float *y);
 /* y = (x - mean) / sqrt(variance + eps) * w + b (Ba et al. 2016); b may be NULL. y may be x. */
 void bc_layer_norm(const float *x, const float *w, const float *b, float eps, size_t n, float *y);
-/* Softmax of n > 0 scores in place: exp(x - max), summed in ascending order in float32, divided. */
+/* Softmax of n > 0 scores in place: exp(x - max), summed in ascending order in double, divided by
+ * the sum rounded to float32. */
 void bc_softmax(float *x, size_t n);
 /* y += x */
 void bc_add(float *y, const float *x, size_t n);
