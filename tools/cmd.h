@@ -28,6 +28,7 @@ extern const struct command command_diff;
 extern const struct command command_formats;
 extern const struct command command_inspect;
 extern const struct command command_repack;
+extern const struct command command_tokenize;
 extern const struct command command_verify;
 
 #endif

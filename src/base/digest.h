@@ -21,4 +21,7 @@ uint64_t bc_hash64(const void *data, size_t size);           /* XXH3-64, seed 0 
 /* 32 lower-case hex digits, high word first, and a NUL. */
 void bc_hash128_hex(struct bc_hash128 h, char out[33]);
 
+/* SHA-256 (sha256.c) as 64 lower-case hex digits and a NUL. */
+void bc_sha256_hex(const void *data, size_t size, char out[65]);
+
 #endif

@@ -8,12 +8,6 @@
 #include "base/utf8.h"
 #include "model/tokenizer_load.h"
 
-/* The two parts of a merge, borrowed. */
-struct merge {
-    const char *left, *right;
-    size_t n_left, n_right;
-};
-
 enum bitconv_status bc_load_vocab_object(const struct bc_json *object, const char *source,
                                          struct bc_vocab *vocab, struct bitconv_error *err)
 {
@@ -34,8 +28,7 @@ enum bitconv_status bc_load_vocab_object(const struct bc_json *object, const cha
     return BITCONV_OK;
 }
 
-/* "a b": exactly one blank, with something on both sides of it. */
-static bool split_merge(const char *line, size_t len, struct merge *out)
+bool bc_merge_of_text(const char *line, size_t len, struct bc_merge_text *out)
 {
     const char *const blank = memchr(line, ' ', len);
     if (blank == NULL) return false;
@@ -46,12 +39,10 @@ static bool split_merge(const char *line, size_t len, struct merge *out)
     return out->n_left > 0 && out->n_right > 0 && memchr(out->right, ' ', out->n_right) == NULL;
 }
 
-/* Both JSON forms: "a b", and ["a", "b"] (tokenizers 0.20 and later), whose parts may hold blanks.
- */
-static bool merge_of_json(const struct bc_json *node, struct merge *out)
+bool bc_merge_of_json(const struct bc_json *node, struct bc_merge_text *out)
 {
     const char *const line = bc_json_string(node);
-    if (line != NULL) return split_merge(line, strlen(line), out);
+    if (line != NULL) return bc_merge_of_text(line, strlen(line), out);
     const struct bc_json *const first = bc_json_first(node);
     const struct bc_json *const second = bc_json_next(first);
     out->left = bc_json_string(first);
@@ -96,7 +87,7 @@ struct merge_sink {
     uint64_t n_unknown;    /* products that are not in the vocabulary */
 };
 
-static void take_merge(struct merge_sink *sink, const struct merge *merge)
+static void take_merge(struct merge_sink *sink, const struct bc_merge_text *merge)
 {
     struct bc_vocab *const vocab = sink->vocab;
     const uint64_t rank = vocab->n_merges++;
@@ -143,8 +134,8 @@ static enum bitconv_status load_json_merges(const struct bc_json *list, const ch
     struct merge_sink merges = {.vocab = vocab};
     for (const struct bc_json *node = bc_json_first(list); node != NULL;
          node = bc_json_next(node)) {
-        struct merge merge;
-        if (!merge_of_json(node, &merge)) {
+        struct bc_merge_text merge;
+        if (!bc_merge_of_json(node, &merge)) {
             bc_buf_release(&merges.product);
             return bc_fail(err, BITCONV_E_CORRUPT,
                            "%s: merge %llu is neither \"left right\" nor [\"left\", \"right\"]",
@@ -180,8 +171,8 @@ static enum bitconv_status load_text_merges(const struct bc_buf *text, const cha
     const char *line;
     size_t len;
     while (next_line(&pos, end, &line, &len)) {
-        struct merge merge;
-        if (!split_merge(line, len, &merge) || !bc_utf8_valid(line, len)) {
+        struct bc_merge_text merge;
+        if (!bc_merge_of_text(line, len, &merge) || !bc_utf8_valid(line, len)) {
             bc_buf_release(&merges.product);
             return bc_fail(err, BITCONV_E_CORRUPT, "%s: merge %llu is not \"left right\"", source,
                            (unsigned long long)vocab->n_merges);

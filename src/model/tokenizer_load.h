@@ -39,13 +39,28 @@ enum bitconv_status bc_load_bpe(const struct bc_tokenizer_files *files,
 enum bitconv_status bc_load_bpe_files(const struct bc_json *vocab_json, const struct bc_buf *merges,
                                       const struct bitconv_sink *sink, struct bc_vocab *vocab,
                                       struct bitconv_error *err);
+/* The two parts of a merge, borrowed. */
+struct bc_merge_text {
+    const char *left, *right;
+    size_t n_left, n_right;
+};
+/* "a b": exactly one blank, with something on both sides of it; else false. */
+bool bc_merge_of_text(const char *line, size_t len, struct bc_merge_text *out);
+/* Both JSON forms: "a b", and ["a", "b"] (tokenizers 0.20 and later), whose parts may hold blanks.
+ */
+bool bc_merge_of_json(const struct bc_json *node, struct bc_merge_text *out);
+
 /* Warns where merges.txt and the merges of tokenizer.json (already loaded) are not the same list.
  */
 void bc_compare_merges(const struct bc_vocab *vocab, const struct bc_buf *merges,
                        const struct bitconv_sink *sink);
 
 /* tokenizer.model: a SentencePiece ModelProto (google/sentencepiece, sentencepiece_model.proto) of
- * type BPE. Texts are copied. CORRUPT with a byte offset when the encoding breaks its rules. */
+ * any algorithm (vocab->spm). Texts are copied. CORRUPT with a byte offset when the encoding breaks
+ * its rules. */
+enum bitconv_status bc_read_spm(const uint8_t *data, size_t size, struct bc_vocab *vocab,
+                                struct bitconv_error *err);
+/* The same, but UNSUPPORTED when it is not BPE: for what a GGUF can hold. */
 enum bitconv_status bc_load_spm(const uint8_t *data, size_t size, struct bc_vocab *vocab,
                                 struct bitconv_error *err);
 

@@ -160,11 +160,11 @@ static const struct {
     {"none | metaspace'\xe2\x96\x81'", 0},
 };
 
-static const char *find_llama(const char *signature, struct bc_vocab *vocab)
+static const char *find_llama(const char *signature, int *space_prefix)
 {
     for (size_t i = 0; i < sizeof spm_rows / sizeof spm_rows[0]; i++) {
         if (strcmp(signature, spm_rows[i].signature) != 0) continue;
-        if (vocab->space_prefix < 0) vocab->space_prefix = spm_rows[i].space_prefix;
+        if (*space_prefix < 0) *space_prefix = spm_rows[i].space_prefix;
         return "default";
     }
     return NULL;
@@ -180,6 +180,25 @@ static const char *find_gpt2(const char *signature, bool ignore_merges)
     return NULL;
 }
 
+static const char *find_name(const struct bc_json *tokenizer, const char *model,
+                             const char *signature, int *space_prefix)
+{
+    if (strcmp(model, "llama") == 0) return find_llama(signature, space_prefix);
+    return find_gpt2(signature, flag(bc_json_get(tokenizer, "model"), "ignore_merges", false));
+}
+
+const char *bc_pre_name(const struct bc_json *tokenizer, const char *model)
+{
+    struct bc_buf signature = {0};
+    int space_prefix = -1;
+    bc_pre_signature(tokenizer, &signature);
+    const char *const name =
+        signature.failed ? NULL
+                         : find_name(tokenizer, model, bc_buf_str(&signature), &space_prefix);
+    bc_buf_release(&signature);
+    return name;
+}
+
 enum bitconv_status bc_pre_recognise(const struct bc_json *tokenizer, const char *name,
                                      const struct bitconv_sink *sink, struct bc_vocab *vocab,
                                      struct bitconv_error *err)
@@ -190,10 +209,8 @@ enum bitconv_status bc_pre_recognise(const struct bc_json *tokenizer, const char
         bc_buf_release(&signature);
         return bc_fail_nomem(err, "pre-tokenizer");
     }
-    const bool gpt2 = strcmp(vocab->model, "gpt2") == 0;
-    const bool ignore_merges = flag(bc_json_get(tokenizer, "model"), "ignore_merges", false);
-    const char *const found = gpt2 ? find_gpt2(bc_buf_str(&signature), ignore_merges)
-                                   : find_llama(bc_buf_str(&signature), vocab);
+    const char *const found =
+        find_name(tokenizer, vocab->model, bc_buf_str(&signature), &vocab->space_prefix);
     enum bitconv_status status = BITCONV_OK;
     vocab->pre = name != NULL ? name : found;
     if (name != NULL && found != NULL && strcmp(name, found) != 0)

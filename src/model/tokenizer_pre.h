@@ -28,6 +28,10 @@ enum bitconv_status bc_pre_recognise(const struct bc_json *tokenizer, const char
                                      const struct bitconv_sink *sink, struct bc_vocab *vocab,
                                      struct bitconv_error *err);
 
+/* The name of a tokenizer.json's splitting for tokenizer.ggml.model `model` ("gpt2", "llama"), NULL
+ * when its structure is not a known one. */
+const char *bc_pre_name(const struct bc_json *tokenizer, const char *model);
+
 /* The name for a tokenizer without tokenizer.json, whose splitting is in its class's code: by the
  * tokenizer_class of tokenizer_config.json; NULL when it is none of the known ones. */
 const char *bc_pre_of_class(const struct bc_json *config);

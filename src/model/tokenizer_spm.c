@@ -14,9 +14,16 @@ enum wire { WIRE_VARINT = 0, WIRE_64 = 1, WIRE_BYTES = 2, WIRE_32 = 5 };
 
 enum { MODEL_PIECES = 1, MODEL_TRAINER = 2, MODEL_NORMALIZER = 3 };
 enum { PIECE_TEXT = 1, PIECE_SCORE = 2, PIECE_TYPE = 3 };
-enum { TRAINER_TYPE = 3, TRAINER_UNK = 40, TRAINER_BOS = 41, TRAINER_EOS = 42, TRAINER_PAD = 43 };
+enum {
+    TRAINER_TYPE = 3,
+    TRAINER_SUFFIX = 24,
+    TRAINER_UNK = 40,
+    TRAINER_BOS = 41,
+    TRAINER_EOS = 42,
+    TRAINER_PAD = 43
+};
 enum { NORMALIZER_CHARSMAP = 2, NORMALIZER_DUMMY_PREFIX = 3, NORMALIZER_EXTRA_SPACES = 4 };
-enum { TYPE_UNIGRAM = 1, TYPE_BPE = 2, TYPE_WORD = 3, TYPE_CHAR = 4 };
+enum { NORMALIZER_ESCAPE = 5 };
 
 /* One field of a message. `number` holds varints and fixed32; `data`/`size` hold bytes. */
 struct field {
@@ -101,6 +108,7 @@ static enum bitconv_status add_piece(const struct field *message, struct bc_voca
     BC_TRY(bc_vocab_add(vocab, "tokenizer.model", copy, len, id, &token, err));
     token->base = true;
     token->score = score;
+    token->user_defined = type == BC_TOKEN_USER_DEFINED;
     /* The proto's numbers are GGUF's. User-defined pieces come out as normal ones in every
      * converter that writes these files (golden/NOTES.md). */
     token->type = type == BC_TOKEN_USER_DEFINED ? BC_TOKEN_NORMAL : (enum bc_token_type)type;
@@ -112,13 +120,14 @@ static int64_t id_of(uint64_t number)
     return number <= BC_VOCAB_MAX_ID ? (int64_t)number : -1; /* -1 is ten bytes of varint */
 }
 
-static bool read_trainer(const struct field *message, uint64_t *type, struct bc_vocab *vocab)
+static bool read_trainer(const struct field *message, struct bc_vocab *vocab)
 {
     struct bc_cursor c = bc_cursor_make(message->data, message->size);
     struct field f;
-    *type = TYPE_UNIGRAM; /* the proto's default */
+    vocab->spm_algorithm = BC_SPM_UNIGRAM; /* the proto's default */
     while (next_field(&c, &f)) {
-        if (is(&f, TRAINER_TYPE, WIRE_VARINT)) *type = f.number;
+        if (is(&f, TRAINER_TYPE, WIRE_VARINT)) vocab->spm_algorithm = f.number;
+        if (is(&f, TRAINER_SUFFIX, WIRE_VARINT)) vocab->whitespace_is_suffix = f.number != 0;
         if (is(&f, TRAINER_UNK, WIRE_VARINT)) vocab->spm_unk = id_of(f.number);
         if (is(&f, TRAINER_BOS, WIRE_VARINT)) vocab->spm_bos = id_of(f.number);
         if (is(&f, TRAINER_EOS, WIRE_VARINT)) vocab->spm_eos = id_of(f.number);
@@ -135,6 +144,7 @@ static bool read_normalizer(const struct field *message, struct bc_vocab *vocab)
         if (is(&f, NORMALIZER_DUMMY_PREFIX, WIRE_VARINT)) vocab->space_prefix = f.number != 0;
         if (is(&f, NORMALIZER_EXTRA_SPACES, WIRE_VARINT))
             vocab->remove_extra_whitespaces = f.number != 0;
+        if (is(&f, NORMALIZER_ESCAPE, WIRE_VARINT)) vocab->escape_whitespaces = f.number != 0;
         if (is(&f, NORMALIZER_CHARSMAP, WIRE_BYTES)) {
             bc_buf_clear(&vocab->charsmap);
             bc_buf_append(&vocab->charsmap, f.data, (size_t)f.size);
@@ -145,11 +155,11 @@ static bool read_normalizer(const struct field *message, struct bc_vocab *vocab)
 
 static enum bitconv_status check_algorithm(uint64_t type, struct bitconv_error *err)
 {
-    if (type == TYPE_BPE) return BITCONV_OK;
-    const char *const name = type == TYPE_UNIGRAM ? "unigram"
-                             : type == TYPE_WORD  ? "word"
-                             : type == TYPE_CHAR  ? "char"
-                                                  : "unknown";
+    if (type == BC_SPM_BPE) return BITCONV_OK;
+    const char *const name = type == BC_SPM_UNIGRAM ? "unigram"
+                             : type == BC_SPM_WORD  ? "word"
+                             : type == BC_SPM_CHAR  ? "char"
+                                                    : "unknown";
     return bc_fail(
         err, BITCONV_E_UNSUPPORTED,
         "tokenizer.model: SentencePiece algorithm %" PRIu64
@@ -157,25 +167,26 @@ static enum bitconv_status check_algorithm(uint64_t type, struct bitconv_error *
         type, name);
 }
 
-enum bitconv_status bc_load_spm(const uint8_t *data, size_t size, struct bc_vocab *vocab,
+enum bitconv_status bc_read_spm(const uint8_t *data, size_t size, struct bc_vocab *vocab,
                                 struct bitconv_error *err)
 {
     struct bc_cursor c = bc_cursor_make(data, size);
     struct field f;
-    uint64_t type = TYPE_BPE; /* what a model without trainer_spec is taken for */
     bool ok = true;
     vocab->source = "tokenizer.model";
     vocab->model = "llama";
     vocab->has_scores = true;
     vocab->space_prefix = 1; /* defaults of the proto, as the ids below */
     vocab->remove_extra_whitespaces = true;
+    vocab->spm_algorithm = BC_SPM_BPE; /* what a model without trainer_spec is taken for */
+    vocab->escape_whitespaces = true;
     vocab->spm_unk = 0;
     vocab->spm_bos = 1;
     vocab->spm_eos = 2;
     uint64_t start = c.pos;
     for (; ok && next_field(&c, &f); start = c.pos) {
         if (is(&f, MODEL_PIECES, WIRE_BYTES)) BC_TRY(add_piece(&f, vocab, err));
-        if (is(&f, MODEL_TRAINER, WIRE_BYTES)) ok = read_trainer(&f, &type, vocab);
+        if (is(&f, MODEL_TRAINER, WIRE_BYTES)) ok = read_trainer(&f, vocab);
         if (is(&f, MODEL_NORMALIZER, WIRE_BYTES)) ok = read_normalizer(&f, vocab);
     }
     if (!ok || c.overrun)
@@ -186,5 +197,12 @@ enum bitconv_status bc_load_spm(const uint8_t *data, size_t size, struct bc_voca
     if (vocab->charsmap.failed) return bc_fail_nomem(err, "charsmap");
     if (vocab->n_tokens == 0)
         return bc_fail(err, BITCONV_E_CORRUPT, "tokenizer.model: no pieces in it");
-    return check_algorithm(type, err);
+    return BITCONV_OK;
+}
+
+enum bitconv_status bc_load_spm(const uint8_t *data, size_t size, struct bc_vocab *vocab,
+                                struct bitconv_error *err)
+{
+    BC_TRY(bc_read_spm(data, size, vocab, err));
+    return check_algorithm(vocab->spm_algorithm, err);
 }

@@ -21,8 +21,13 @@ struct bc_token {
     bool base;    /* part of the model's own vocabulary (pieces of tokenizer.model, model.vocab) */
     bool added;   /* listed among the added tokens; may be base as well (Gemma) */
     bool special; /* declared special by the file that lists it */
-    bool ranked;  /* a merge makes it: score is minus the rank of the first that does */
+    bool
+        user_defined; /* a user-defined piece of tokenizer.model, whose type is written as normal */
+    bool ranked;      /* a merge makes it: score is minus the rank of the first that does */
 };
+
+/* trainer_spec.model_type of a tokenizer.model. */
+enum bc_spm_algorithm { BC_SPM_UNIGRAM = 1, BC_SPM_BPE = 2, BC_SPM_WORD = 3, BC_SPM_CHAR = 4 };
 
 /* Zero-initialise; bc_vocab_release at the end. */
 struct bc_vocab {
@@ -42,6 +47,9 @@ struct bc_vocab {
     int lowercase, strip_accents;  /* WordPiece normalizer: 1, 0, or -1 when nothing says */
     bool remove_extra_whitespaces; /* normalizer of a tokenizer.model */
     struct bc_buf charsmap;        /* its precompiled_charsmap, empty when it has none */
+    uint64_t spm_algorithm;        /* enum bc_spm_algorithm, as the file has it */
+    bool escape_whitespaces;       /* its normalizer: " " becomes U+2581 */
+    bool whitespace_is_suffix;     /* its trainer: the dummy prefix stands behind */
     int64_t spm_bos, spm_eos, spm_unk, spm_pad; /* of its trainer_spec; -1: none */
     struct bc_arena arena;                      /* texts that no file holds as they are needed */
 };

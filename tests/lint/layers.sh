@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Includes point one way: base -> io -> quant, formats -> model -> convert, engine -> verify -> codegen, repack -> tools.
-# Every folder may include itself, the public headers, and the folders listed for it; header names are unique.
+# Includes point one way: base -> io -> quant, formats -> model -> tokenizer -> convert, engine -> verify -> the tasks built
+# on them -> tools. Every folder may include itself, the public headers, and the folders listed for it; header names are
+# unique.
 set -euo pipefail
 cd "$BITCONV_SOURCE_DIR"
 
@@ -13,12 +14,16 @@ allowed() {
     formats) echo "bitconv base quant formats" ;;
     src/model) echo "bitconv base io quant formats model" ;;
     src/model/archs) echo "model" ;;
-    src/convert) echo "bitconv base io quant formats model convert" ;;
+    src/tokenizer) echo "bitconv base io model tokenizer" ;;
+    src/convert) echo "bitconv base io quant formats model tokenizer convert" ;;
     src/engine) echo "bitconv base io quant formats model engine" ;;
-    src/verify) echo "bitconv base io quant formats model engine verify" ;;
+    src/verify) echo "bitconv base io quant formats model tokenizer engine verify" ;;
     src/bench) echo "bitconv base quant formats bench" ;;
     src/codegen) echo "bitconv base io quant formats model verify codegen" ;;
+    src/dummy) echo "bitconv base io quant formats model convert dummy" ;;
+    src/export) echo "bitconv base io quant formats model tokenizer verify export" ;;
     src/repack) echo "bitconv base io quant formats model convert verify repack" ;;
+    src/sparse) echo "bitconv base io quant formats model tokenizer engine sparse" ;;
     tools) echo "bitconv base tools" ;;
     *) echo "no rule for folder $1" >&2; return 1 ;;
     esac
@@ -55,8 +60,8 @@ only() {
 only cJSON.h src/base/json.c
 only xxhash.h src/base/digest.c
 only zlib.h 'src/base/[a-z_]*.c'
-only utf8proc.h src/base/utf8.c
-only pcre2.h src/model/model_select.c
+only utf8proc.h src/base/unicode.c
+only pcre2.h 'src/model/model_select.c|src/tokenizer/pattern.c'
 names=$(git ls-files -co --exclude-standard '*.h' | xargs -n1 basename | sort | uniq -d)
 [ -z "$names" ] || { echo "header names used twice: $names"; bad=1; }
 exit $bad
