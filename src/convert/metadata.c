@@ -5,11 +5,13 @@
 #include "base/json.h"
 #include "convert/meta_override.h"
 #include "model/tokenizer.h"
+#include "tokenizer/check_splitting.h"
 
 static enum bitconv_status tokenizer_keys(struct bc_metadata *m, const struct bitconv_sink *sink)
 {
     const struct bitconv_convert_options *o = m->setup->options;
-    struct bc_tokenizer_options options = {.pre = o->pre, .trim_vocab = o->trim_vocab};
+    struct bc_tokenizer_options options = {
+        .pre = o->pre, .trim_vocab = o->trim_vocab, .check = &bc_check_splitting};
     struct bc_buf template = {NULL, 0, 0, false};
     enum bitconv_status status = BITCONV_OK;
     if (o->chat_template != NULL) {

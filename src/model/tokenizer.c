@@ -23,6 +23,7 @@ struct job {
     struct bc_vocab vocab;
     struct bc_specials specials;
     struct bc_affixes affixes;
+    void *check_state; /* of options->check, begun */
 };
 
 static enum bitconv_status load_spm(struct job *job, bool *found, struct bitconv_error *err)
@@ -174,6 +175,8 @@ static enum bitconv_status run(struct job *job, struct bitconv_gguf_writer *w,
         return bc_fail(err, BITCONV_E_LIMIT, "vocab_size %" PRIu32 " is not between 1 and %u",
                        n_rows, BC_VOCAB_MAX_ID + 1);
     BC_TRY(bc_tokenizer_files_open(job->ckpt->dir, &job->files, err));
+    if (job->options->check != NULL && job->files.tokenizer != NULL)
+        job->check_state = job->options->check->begin(&job->files);
     BC_TRY(load_vocab(job, err));
     BC_TRY(bc_vocab_fit(&job->vocab, n_rows, job->options->trim_vocab, job->sink, err));
     BC_TRY(find_specials(job, err));
@@ -200,6 +203,8 @@ enum bitconv_status bc_tokenizer_metadata(const struct bc_checkpoint *ckpt,
         .sink = sink,
     };
     const enum bitconv_status status = run(&job, w, err);
+    if (job.check_state != NULL)
+        options->check->end(job.check_state, status == BITCONV_OK ? job.vocab.pre : NULL, sink);
     bc_specials_release(&job.specials);
     bc_vocab_release(&job.vocab);
     bc_json_free(job.vocab_json);

@@ -6,10 +6,21 @@
 #include "bitconv/gguf.h"
 #include "model/model.h"
 
+struct bc_tokenizer_files;
+
+/* A second opinion on the splitting of a byte-level BPE from tokenizer.json: `begin` starts it beside
+ * the rest of the work, once the files have been read (they stay until `end`); `end` says what came
+ * of it, given the name that is written, or NULL when nothing is to be said. */
+struct bc_tokenizer_check {
+    void *(*begin)(const struct bc_tokenizer_files *files);
+    void (*end)(void *state, const char *pre, const struct bitconv_sink *sink);
+};
+
 struct bc_tokenizer_options {
-    const char *pre;           /* --pre NAME, or NULL: recognised by structure */
-    const char *chat_template; /* --chat-template FILE's content, or NULL */
-    bool trim_vocab;           /* --trim-vocab */
+    const char *pre;                        /* --pre NAME, or NULL: recognised by structure */
+    const char *chat_template;              /* --chat-template FILE's content, or NULL */
+    bool trim_vocab;                        /* --trim-vocab */
+    const struct bc_tokenizer_check *check; /* NULL: none */
 };
 
 /* Reads the tokenizer files of ckpt->dir (tokenizer.json, tokenizer_config.json,

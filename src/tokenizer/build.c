@@ -32,7 +32,6 @@ void bitconv_tokenizer_close(struct bitconv_tokenizer *tok)
     if (tok == NULL) return;
     bc_free(tok->pieces);
     bc_map_release(&tok->by_text);
-    bc_map_release(&tok->all);
     bc_free(tok->added);
     bc_trie_release(&tok->raw_added);
     bc_trie_release(&tok->normalized_added);
@@ -60,8 +59,6 @@ static enum bitconv_status add_piece(struct bitconv_tokenizer *tok, const struct
         .type = (uint8_t)(token->user_defined ? BC_TOKEN_USER_DEFINED : token->type),
         .special = token->type == BC_TOKEN_CONTROL || token->type == BC_TOKEN_UNKNOWN,
     };
-    if (bc_map_put(&tok->all, text, token->len, token->id, NULL) == BC_MAP_NOMEM)
-        return bc_fail_nomem(err, "vocabulary");
     const int byte = bc_byte_piece(text, token->len);
     if (byte >= 0) tok->byte_ids[byte] = token->id;
     if (!produced) return BITCONV_OK;

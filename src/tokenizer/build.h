@@ -11,7 +11,7 @@
 enum bitconv_status bc_build_new(const char *source, const char *model_name,
                                  struct bitconv_tokenizer **out, struct bitconv_error *err);
 
-/* Copies a sealed vocabulary: pieces by id, the map of all texts, byte tokens, and the map of the
+/* Copies a sealed vocabulary: pieces by id, byte tokens, and the map of the
  * pieces that the model may produce, for which `produces` decides. LIMIT when ids run far beyond the
  * number of tokens. */
 enum bitconv_status bc_build_pieces(struct bitconv_tokenizer *tok, const struct bc_vocab *vocab,

@@ -2,6 +2,7 @@
  * A tokenizer from the metadata of a GGUF (ggml docs/gguf.md; defaults as in llama.cpp's
  * llama-vocab.cpp). Flags of added tokens and the order of merges of a SentencePiece-style
  * tokenizer.json are not in it: scores stand for the latter. */
+#include <float.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -108,11 +109,53 @@ static bool is_text(const struct bc_token *token)
            token->type != BC_TOKEN_BYTE;
 }
 
+/* How many blanks a token is a run of, written as blanks or as U+2581; 0 for any other text. */
+static size_t n_blanks(const struct bc_token *token)
+{
+    const size_t n_mark = strlen(MARK);
+    if (token->len > 0 && strspn(token->text, " ") == token->len) return token->len;
+    for (size_t at = 0; at < token->len; at += n_mark)
+        if (strncmp(token->text + at, MARK, n_mark) != 0) return 0;
+    return token->len / n_mark;
+}
+
+/* User-defined runs of blanks (Gemma's): some converters write them as blanks, some as the pieces
+ * have them. They are found in a text in both forms, and as pieces they come before all others, as
+ * their merges do. */
+static enum bitconv_status add_blanks(struct reading *r, const struct bc_token *token,
+                                      struct bitconv_error *err)
+{
+    static const char *const forms[] = {" ", MARK};
+    const size_t n = n_blanks(token);
+    for (size_t form = 0; form < sizeof forms / sizeof forms[0]; form++) {
+        struct bc_buf text = {0};
+        for (size_t i = 0; i < n; i++)
+            bc_buf_puts(&text, forms[form]);
+        const char *const copy = bc_arena_strndup(&r->tok->arena, bc_buf_str(&text), text.size);
+        const struct bc_added added = {.text = copy, .len = (uint32_t)text.size, .id = token->id};
+        const bool failed = text.failed || copy == NULL;
+        bc_buf_release(&text);
+        if (failed) return bc_fail_nomem(err, "added tokens");
+        BC_TRY(bc_build_added(r->tok, &added, false, err));
+        if (form == 0) continue;
+        if (bc_map_put(&r->tok->by_text, copy, added.len, token->id, NULL) == BC_MAP_NOMEM)
+            return bc_fail_nomem(err, "added tokens");
+        if (added.len > r->tok->longest) r->tok->longest = added.len;
+        r->tok->pieces[token->id].score = FLT_MAX;
+    }
+    return BITCONV_OK;
+}
+
 static enum bitconv_status add_special_tokens(struct reading *r, struct bitconv_error *err)
 {
     for (size_t i = 0; i < r->vocab.n_tokens; i++) {
         const struct bc_token *const token = &r->vocab.tokens[i];
         const struct bc_added added = {.text = token->text, .len = token->len, .id = token->id};
+        if (r->tok->model == BC_MODEL_SCORED && token->type == BC_TOKEN_USER_DEFINED &&
+            n_blanks(token) > 0) {
+            BC_TRY(add_blanks(r, token, err));
+            continue;
+        }
         if (token->type == BC_TOKEN_CONTROL || token->type == BC_TOKEN_UNKNOWN ||
             token->type == BC_TOKEN_USER_DEFINED)
             BC_TRY(bc_build_added(r->tok, &added, false, err));

@@ -159,8 +159,8 @@ static void find_unknown(struct reading *r, const char *text)
     if (text == NULL) return;
     r->tok->unknown = bc_piece_id(r->tok, text, strlen(text));
     if (r->tok->unknown != BC_NO_ID) return;
-    uint64_t id; /* it may be an added token only */
-    if (bc_map_get(&r->tok->all, text, strlen(text), &id)) r->tok->unknown = (uint32_t)id;
+    const struct bc_token *const token = bc_vocab_find(&r->vocab, text, strlen(text));
+    if (token != NULL) r->tok->unknown = token->id; /* an added token only */
 }
 
 static enum bitconv_status read_bpe(struct reading *r, struct bitconv_error *err)

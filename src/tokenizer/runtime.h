@@ -51,7 +51,6 @@ struct bitconv_tokenizer {
     struct bc_piece *pieces; /* by id */
     uint32_t n_pieces;
     struct bc_map by_text; /* pieces that the model may produce -> id */
-    struct bc_map all;     /* every token's text -> id */
     size_t longest;        /* bytes of the longest text of by_text */
 
     struct bc_added *added;
