@@ -113,6 +113,13 @@ enum bitconv_status bc_tokenizer_of_pair(const struct bc_tokenizer_files *files,
 
 /* ---- vocab.txt ---- */
 
+static enum bitconv_status add_named(struct bitconv_tokenizer *tok, struct bc_id_list *list,
+                                     const char *text, struct bitconv_error *err)
+{
+    const uint32_t id = bc_piece_id(tok, text, strlen(text));
+    return id == BC_NO_ID ? BITCONV_OK : bc_id_list_add(list, id, err);
+}
+
 static enum bitconv_status build_lines(struct bitconv_tokenizer *tok,
                                        const struct bc_tokenizer_files *files,
                                        const struct bitconv_sink *sink, struct bc_vocab *vocab,
@@ -127,7 +134,10 @@ static enum bitconv_status build_lines(struct bitconv_tokenizer *tok,
     BC_TRY(bc_steps_add_words_decoder(&tok->decoder, "##", true, err));
     BC_TRY(declare(tok, files, sink, vocab, err));
     tok->unknown = bc_piece_id(tok, "[UNK]", strlen("[UNK]"));
-    return bc_build_specials(tok, files, vocab, false, both, sink, err);
+    BC_TRY(bc_build_specials(tok, files, vocab, false, both, sink, err));
+    /* BertTokenizer's names, where no file says others. */
+    if (tok->bos < 0) BC_TRY(add_named(tok, &tok->prefix, "[CLS]", err));
+    return tok->eos < 0 ? add_named(tok, &tok->suffix, "[SEP]", err) : BITCONV_OK;
 }
 
 enum bitconv_status bc_tokenizer_of_lines(const struct bc_tokenizer_files *files,

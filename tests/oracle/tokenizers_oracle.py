@@ -161,9 +161,10 @@ def check_spm(label, model, scratch, seed):
 def trained_spm(model_type, **options):
     import sentencepiece
     rng = random.Random(7)
-    corpus = ["".join(part(rng, []) for _ in range(20)).replace("\n", " ").replace("\r", " ") for _ in range(2000)]
+    some = WORDS + [c.replace("\n", " ").replace("\r", " ") for c in CODE] + EMOJI[:3] + ["ab", "<x>", "a b", "1234", "2", "  "]
+    corpus = [" ".join(rng.choice(some) + rng.choice(["", "s", "ing", "er"]) for _ in range(20)) for _ in range(1000)]
     model = io.BytesIO()
-    sentencepiece.SentencePieceTrainer.train(sentence_iterator=iter(corpus), model_writer=model, vocab_size=900, model_type=model_type,
+    sentencepiece.SentencePieceTrainer.train(sentence_iterator=iter(corpus), model_writer=model, vocab_size=700, model_type=model_type,
                                              character_coverage=0.98, minloglevel=2, hard_vocab_limit=False, **options)
     return model.getvalue()
 
