@@ -22,6 +22,7 @@
 #include "bitconv/convert.h"
 #include "bitconv/diff.h"
 #include "bitconv/engine.h"
+#include "bitconv/export.h"
 #include "bitconv/gguf.h"
 #include "bitconv/inspect.h"
 #include "bitconv/repack.h"

@@ -75,4 +75,28 @@ void bc_out_abort(struct bc_out *out);
 enum bitconv_status bc_file_write(const char *path, const void *data, size_t size, bool force,
                                   struct bitconv_error *err);
 
+/* Atomic output of a whole folder: it is filled under the hidden name ".NAME.XXXXXX.partial" beside
+ * the target and renamed when complete; abort removes it, and the next open for the same target
+ * removes what killed runs left behind. */
+struct bc_out_folder;
+struct bc_out_folder_options {
+    bool force; /* replace a folder that is there, if `replaceable` accepts all that it holds */
+    /* Is `name` an entry that may be deleted with an old folder? Its entries are looked at as well
+     * ("1_Pooling/config.json"), deeper ones are refused. */
+    bool (*replaceable)(const char *name);
+};
+/* `path` must not exist, or be an empty folder, or a folder that may be replaced. */
+enum bitconv_status bc_out_folder_open(const char *path,
+                                       const struct bc_out_folder_options *options,
+                                       struct bc_out_folder **out, struct bitconv_error *err);
+/* Where to write the files meanwhile. */
+const char *bc_out_folder_path(const struct bc_out_folder *folder);
+/* Makes a folder inside. */
+enum bitconv_status bc_out_folder_mkdir(struct bc_out_folder *folder, const char *name,
+                                        struct bitconv_error *err);
+/* Syncs and renames into place, and frees `folder` whether or not it worked. */
+enum bitconv_status bc_out_folder_commit(struct bc_out_folder *folder, struct bitconv_error *err);
+/* Removes everything written; NULL is fine. */
+void bc_out_folder_abort(struct bc_out_folder *folder);
+
 #endif

@@ -69,15 +69,48 @@ static bool is_hidden_name(const char *name, const char *stem)
            strcmp(name + stem_len + SUFFIX_LEN, ending) == 0;
 }
 
-/* Removes one partial file unless its writer still holds the lock. */
+enum { MAX_FOLDER_DEPTH = 2 }; /* a checkpoint's modules have folders of their own */
+
+/* Removes all that the folder behind fd holds, then closes it. */
+static bool empty_folder(int fd, int depth)
+{
+    DIR *const dir = fdopendir(fd);
+    bool ok = dir != NULL;
+    if (dir == NULL) (void)close(fd);
+    const struct dirent *entry;
+    while (ok && (entry = readdir(dir)) != NULL) {
+        if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0) continue;
+        if (unlinkat(fd, entry->d_name, 0) == 0) continue;
+        const int inner =
+            depth < MAX_FOLDER_DEPTH
+                ? openat(fd, entry->d_name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
+                : -1;
+        ok = inner >= 0 && empty_folder(inner, depth + 1) &&
+             unlinkat(fd, entry->d_name, AT_REMOVEDIR) == 0;
+    }
+    if (dir != NULL) (void)closedir(dir);
+    return ok;
+}
+
+bool bc_hidden_remove_folder(int dir_fd, const char *name)
+{
+    const int fd = openat(dir_fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    return fd >= 0 && empty_folder(fd, 1) && unlinkat(dir_fd, name, AT_REMOVEDIR) == 0;
+}
+
+/* Removes one partial file or folder unless its writer still holds the lock. */
 static void remove_if_stale(int dir_fd, const char *name)
 {
     const int fd = openat(dir_fd, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
     if (fd < 0) return;
     struct stat st;
-    if (fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && flock(fd, LOCK_EX | LOCK_NB) == 0 &&
-        bc_hidden_names_fd(dir_fd, name, fd))
-        (void)unlinkat(dir_fd, name, 0);
+    if (fstat(fd, &st) == 0 && (S_ISREG(st.st_mode) || S_ISDIR(st.st_mode)) &&
+        flock(fd, LOCK_EX | LOCK_NB) == 0 && bc_hidden_names_fd(dir_fd, name, fd)) {
+        if (S_ISDIR(st.st_mode))
+            (void)bc_hidden_remove_folder(dir_fd, name);
+        else
+            (void)unlinkat(dir_fd, name, 0);
+    }
     (void)close(fd);
 }
 

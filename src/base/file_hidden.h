@@ -16,8 +16,12 @@ void bc_hidden_lock(int fd);
 /* True when `name` in the folder is the file behind fd. */
 bool bc_hidden_names_fd(int dir_fd, const char *name, int fd);
 
-/* Removes the unlocked partial files of the target `base`: what killed runs left behind. Best
- * effort: a failure is not worth failing for. */
+/* Removes the unlocked partial files and folders of the target `base`: what killed runs left behind.
+ * Best effort: a failure is not worth failing for. */
 void bc_hidden_remove_stale(int dir_fd, const char *base);
+
+/* Removes a folder with the files in it and in its folders, of which nothing deeper is expected.
+ * False (errno) when something could not be removed. */
+bool bc_hidden_remove_folder(int dir_fd, const char *name);
 
 #endif

@@ -184,6 +184,7 @@ struct bc_arch_traits {
     enum bc_sliding sliding;
     double default_sliding_window; /* 0: none when the key is absent */
     const char *default_act;       /* hidden_act of the configuration class */
+    const char *act_key;           /* the config's key for it; NULL: hidden_act */
     enum bc_tokenizer_policy tokenizer;
     enum bc_biases biases;
     enum bc_positions positions;

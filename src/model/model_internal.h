@@ -112,4 +112,12 @@ struct bc_key_row {
 };
 const struct bc_key_row *bc_key_row(enum bc_key key);
 
+/* Sampling settings: keys of generation_config.json and of a file; integers are INT32, the others
+ * FLOAT32. Ends with a NULL name. */
+struct bc_sampling_row {
+    const char *json, *key;
+    bool integer;
+};
+extern const struct bc_sampling_row bc_sampling_rows[];
+
 #endif

@@ -45,3 +45,11 @@ const struct bc_key_row *bc_key_row(enum bc_key key)
 {
     return &rows[key];
 }
+
+const struct bc_sampling_row bc_sampling_rows[] = {
+    {"top_k", "general.sampling.top_k", true},
+    {"top_p", "general.sampling.top_p", false},
+    {"min_p", "general.sampling.min_p", false},
+    {"temperature", "general.sampling.temp", false},
+    {"repetition_penalty", "general.sampling.penalty_repeat", false},
+    {NULL, NULL, false}};

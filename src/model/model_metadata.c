@@ -197,26 +197,19 @@ static void put_special(struct describing *d, enum bc_key key)
 /* Sampling defaults of generation_config.json, as llama.cpp's converter carries them. */
 static void put_sampling(struct describing *d)
 {
-    static const struct {
-        const char *json, *key;
-        bool integer;
-    } keys[] = {{"top_k", "general.sampling.top_k", true},
-                {"top_p", "general.sampling.top_p", false},
-                {"min_p", "general.sampling.min_p", false},
-                {"temperature", "general.sampling.temp", false},
-                {"repetition_penalty", "general.sampling.penalty_repeat", false}};
-    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
-        const struct bc_json *node = bc_json_get(d->model->ckpt->generation_config, keys[i].json);
+    for (size_t i = 0; bc_sampling_rows[i].json != NULL; i++) {
+        const struct bc_sampling_row *row = &bc_sampling_rows[i];
+        const struct bc_json *node = bc_json_get(d->model->ckpt->generation_config, row->json);
         int64_t integer = 0;
         double real = 0;
         uint8_t bytes[4];
-        if (keys[i].integer) {
+        if (row->integer) {
             if (!bc_json_i64(node, &integer) || integer < INT32_MIN || integer > INT32_MAX)
                 continue;
             bc_put_u32(bytes, (uint32_t)integer);
-            bitconv_gguf_set_scalar(d->w, keys[i].key, BITCONV_GGUF_INT32, bytes);
+            bitconv_gguf_set_scalar(d->w, row->key, BITCONV_GGUF_INT32, bytes);
         } else if (bc_json_f64(node, &real)) {
-            bitconv_gguf_set_f32(d->w, keys[i].key, (float)real);
+            bitconv_gguf_set_f32(d->w, row->key, (float)real);
         }
     }
 }

@@ -7,12 +7,7 @@
 
 #include "base/error.h"
 
-/* Names of a special token: GGUF key (its spelling is the format's), token key, id key. */
-static const struct {
-    const char *gguf;      /* NULL: never written */
-    const char *token_key; /* tokenizer_config.json, special_tokens_map.json: text */
-    const char *id_key;    /* generation_config.json, config.json: number */
-} names[BC_N_SPECIALS] = {
+static const struct bc_special_name names[BC_N_SPECIALS] = {
     [BC_SPECIAL_BOS] = {"tokenizer.ggml.bos_token_id", "bos_token", "bos_token_id"},
     [BC_SPECIAL_EOS] = {"tokenizer.ggml.eos_token_id", "eos_token", "eos_token_id"},
     [BC_SPECIAL_UNK] = {"tokenizer.ggml.unknown_token_id", "unk_token", "unk_token_id"},
@@ -22,6 +17,11 @@ static const struct {
     [BC_SPECIAL_MASK] = {"tokenizer.ggml.mask_token_id", "mask_token", "mask_token_id"},
     [BC_SPECIAL_EOT] = {"tokenizer.ggml.eot_token_id", "eot_token", "eot_token_id"},
 };
+
+const struct bc_special_name *bc_special_name(enum bc_special kind)
+{
+    return &names[kind];
+}
 
 void bc_specials_set(struct bc_specials *s, enum bc_special kind, uint32_t id, const char *from)
 {

@@ -18,6 +18,14 @@ enum bc_special {
     BC_N_SPECIALS
 };
 
+/* Names of a special token: GGUF key (its spelling is the format's), token key, id key. */
+struct bc_special_name {
+    const char *gguf;      /* NULL: never written */
+    const char *token_key; /* tokenizer_config.json, special_tokens_map.json: text */
+    const char *id_key;    /* generation_config.json, config.json: number */
+};
+const struct bc_special_name *bc_special_name(enum bc_special kind);
+
 /* The special ids of a checkpoint, in the order in which they were found. */
 struct bc_specials {
     int64_t id[BC_N_SPECIALS];       /* -1: none */

@@ -79,6 +79,7 @@ const struct bc_arch bc_arch_gemma3 = {
                .default_rope_theta = 1000000,
                .default_rope_theta_local = 10000,
                .default_act = "gelu_pytorch_tanh",
+               .act_key = "hidden_activation",
                .sliding = BC_SLIDING_PATTERN,
                .default_sliding_window = 4096,
                .tokenizer = BC_TOKENIZER_GEMMA}};
