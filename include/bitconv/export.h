@@ -17,7 +17,9 @@ struct bitconv_export_options {
      * float32 weight_scale), "f32", "f16", "bf16" (decoded). NULL: packed when there are packs;
      * then blocks of other quantizations are refused. Tensors of plain numbers keep their type. */
     const char *dtype;
-    const char *pre;           /* the splitting of a byte-level vocabulary where the file's name for
+    bool uniform;    /* all floats as float32, which transformers 5 needs to run packed weights: it
+                   * computes in the types that are stored, and those must not mix */
+    const char *pre; /* the splitting of a byte-level vocabulary where the file's name for
                                 * it is not known */
     const char *dialect;       /* overrides the dialect decision ("bitnet", ...) */
     const char *kernel_config; /* tiles of TL1 and TL2 tensors that do not state theirs (INI) */

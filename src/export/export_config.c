@@ -7,7 +7,7 @@
 #include "base/bytes.h"
 #include "base/json.h"
 #include "export/export_folder.h"
-#include "export/exporter.h"
+#include "export/export_values.h"
 #include "model/model_internal.h"
 
 /* ---- hyper-parameters by the table ---- */
@@ -406,14 +406,12 @@ static enum bitconv_status check_baked(struct bc_exporter *e, struct bitconv_err
     bool any = false;
     for (size_t i = 0; i < e->n_tensors && !e->packed; i++) {
         const struct bc_export_tensor *t = &e->tensors[i];
-        const struct bc_decoded *d = t->values;
-        struct bc_magnitudes magnitudes;
+        bool one = true;
         if (!t->is_linear) continue;
-        any = any || d->packed.format != NULL;
-        if (!ternary_class || d->packed.format != NULL || d->blocks != NULL) continue;
-        BC_TRY(bc_magnitudes(e->kernels, NULL, &d->numbers, &magnitudes, err));
-        if (magnitudes.n_distinct > 1) return BITCONV_OK;
-        any = true;
+        if (ternary_class && t->values->packed.format == NULL)
+            BC_TRY(bc_export_one_magnitude(e, t, &one, err));
+        if (!one) return BITCONV_OK;
+        any = any || ternary_class || t->values->packed.format != NULL;
     }
     e->baked = any && (ternary_class || e->has_norm_in);
     if (e->baked)

@@ -230,16 +230,18 @@ static enum bitconv_status choose_form(struct mapping *m, const struct found *f,
     t->dtype = BITCONV_F32;
     if (plus_one) {
         t->form = BC_EXPORT_MINUS_ONE;
-    } else if (is_plain_float(f->values)) {
+    } else if (is_plain_float(f->values) &&
+               (!e->options->uniform || f->values->numbers.dtype == BITCONV_F32)) {
         t->form = BC_EXPORT_COPY;
         t->dtype = f->values->numbers.dtype;
     } else if (ternary && is_linear(&f->match) && !e->decode) {
         t->form = BC_EXPORT_TRITS;
         t->dtype = BITCONV_U8;
     } else {
+        const bool plain = is_plain_float(f->values); /* widened to be uniform */
         t->form = BC_EXPORT_DECODED;
-        if (e->decode) t->dtype = e->dtype;
-        if (!e->decode && !e->packed)
+        if (e->decode && !e->options->uniform) t->dtype = e->dtype;
+        if (!e->decode && !e->packed && !plain)
             bc_finding(&m->findings, BITCONV_E_UNSUPPORTED,
                        "%s: %s: %s is no ternary pack: say what it is to be decoded to (--dtype "
                        "f32, f16 or bf16)",
@@ -355,6 +357,39 @@ static void choose_main_dtype(struct bc_exporter *e)
     }
 }
 
+/* --dtype is for what must be decoded; numbers stay what they are, which a user may not expect. */
+static void note_kept_types(const struct bc_exporter *e)
+{
+    size_t n = 0;
+    bool decoded = false;
+    for (size_t i = 0; i < e->n_tensors && e->decode; i++) {
+        const struct bc_export_tensor *t = &e->tensors[i];
+        decoded = decoded || t->form == BC_EXPORT_DECODED;
+        n += t->form == BC_EXPORT_COPY && t->n_dims > 1 && t->dtype != e->dtype;
+    }
+    if (n > 0)
+        bc_say(e->sink, decoded ? BITCONV_NOTE : BITCONV_WARNING,
+               "%s: %zu matrices are stored as plain numbers of another type than --dtype %s and "
+               "keep it",
+               e->path, n, e->options->dtype);
+}
+
+/* Packed weights beside floats of several types: exact, but not to be run as it is loaded. */
+static void warn_of_mixture(const struct bc_exporter *e)
+{
+    bool narrow = false;
+    for (size_t i = 0; i < e->n_tensors && e->packed; i++) {
+        const enum bitconv_dtype dtype = e->tensors[i].dtype;
+        if (e->tensors[i].form == BC_EXPORT_SCALE) continue;
+        narrow = narrow || dtype == BITCONV_F16 || dtype == BITCONV_BF16;
+    }
+    if (narrow)
+        bc_say(e->sink, BITCONV_NOTE,
+               "%s: float tensors keep their 16-bit types beside float32 scales: in transformers 5 "
+               "call .float() on the loaded model, or export with --uniform",
+               e->path);
+}
+
 static enum bitconv_status map_all(struct mapping *m, struct bitconv_error *err)
 {
     struct bc_exporter *e = m->e;
@@ -374,6 +409,8 @@ static enum bitconv_status map_all(struct mapping *m, struct bitconv_error *err)
             BC_TRY(add_slice(m, f, key, s, err));
     }
     choose_main_dtype(e);
+    note_kept_types(e);
+    warn_of_mixture(e);
     return bc_findings_result(&m->findings, "faults in the tensors", err);
 }
 

@@ -131,28 +131,28 @@ static enum bitconv_status emit(struct deriving *d, const struct bc_export_merge
     return BITCONV_OK;
 }
 
-/* The token of rank 0 has the score of those that no merge makes: the first that can be made from
- * single characters is it. Takes those behind out of the list. False when there is none, or a rank
- * is there twice. */
+/* Of the tokens with score 0 at most one has rank 0, the others are made by no merge; the first of
+ * two characters is taken for it. (There is none where the first merges make added tokens, whose
+ * ranks are not known.) Takes the others out of the list. False when a rank is there twice or too
+ * high for the merges there can be. */
 static bool settle_ranks(struct deriving *d)
 {
     const struct bc_export_vocab *v = d->v;
-    size_t zeros = 0;
+    size_t zeros = 0, first = 0;
     while (zeros < d->n_targets && d->targets[zeros].score == 0)
         zeros++;
-    if (zeros == 0) return false;
-    size_t first = zeros;
-    for (size_t i = 0; i < zeros && first == zeros; i++) {
-        const struct bc_export_token *t = &v->tokens[d->targets[i].id];
-        if (bc_utf8_count(t->text, t->len) == 2) first = i;
+    for (size_t i = zeros; i > 0; i--) {
+        const struct bc_export_token *t = &v->tokens[d->targets[i - 1].id];
+        if (bc_utf8_count(t->text, t->len) == 2) first = i - 1;
     }
-    if (first == zeros) first = 0;
-    d->targets[zeros - 1] = d->targets[first];
-    memmove(d->targets, d->targets + zeros - 1, (d->n_targets - zeros + 1) * sizeof *d->targets);
-    d->n_targets -= zeros - 1;
+    if (zeros > 1) {
+        d->targets[zeros - 1] = d->targets[first];
+        d->n_targets -= zeros - 1;
+        memmove(d->targets, d->targets + zeros - 1, d->n_targets * sizeof *d->targets);
+    }
     for (size_t i = 1; i < d->n_targets; i++)
         if (d->targets[i].score == d->targets[i - 1].score) return false;
-    return -(double)d->targets[d->n_targets - 1].score < (double)d->n_possible;
+    return d->n_targets > 0 && -(double)d->targets[d->n_targets - 1].score < (double)d->n_possible;
 }
 
 /* Merges of added tokens, whose own ranks are not known: usable anywhere. */

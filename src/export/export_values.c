@@ -284,6 +284,29 @@ static enum bitconv_status read_floats(const struct bc_exporter *e,
     return BITCONV_OK;
 }
 
+enum bitconv_status bc_export_one_magnitude(const struct bc_exporter *e,
+                                            const struct bc_export_tensor *t, bool *out_one,
+                                            struct bitconv_error *err)
+{
+    enum { CHUNK = 1024 };
+    struct bc_export_scratch scratch = {.whole = NULL};
+    enum bitconv_status status = BITCONV_OK;
+    const uint64_t first = t->slice * t->rows * t->cols, n = t->rows * t->cols;
+    float values[CHUNK], magnitude = 0;
+    *out_one = true;
+    for (uint64_t at = 0; at < n && *out_one && status == BITCONV_OK; at += CHUNK) {
+        const uint64_t count = n - at < CHUNK ? n - at : CHUNK;
+        status = read_floats(e, t, &scratch, first + at, count, values, err);
+        for (uint64_t i = 0; i < count && status == BITCONV_OK; i++) {
+            if (values[i] == 0) continue;
+            if (magnitude == 0) magnitude = fabsf(values[i]);
+            *out_one = *out_one && fabsf(values[i]) == magnitude;
+        }
+    }
+    bc_export_scratch_release(&scratch);
+    return status;
+}
+
 /* Narrows to the tensor's dtype; false at a finite value that becomes infinite (*at). */
 static bool narrow(struct bc_export_tensor *t, const float *src, uint64_t n, uint8_t *dst,
                    uint64_t *at)

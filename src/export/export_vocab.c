@@ -199,16 +199,20 @@ static enum bitconv_status read_merges(struct bc_exporter *e, struct bc_export_v
 
 /* ---- kinds ---- */
 
-/* Do the scores look like those that convert gives to a tokenizer.json? */
+/* Does everything look like what convert makes of a tokenizer.json? */
 static bool scores_are_ranks(const struct bc_export_vocab *v)
 {
+    if (find(v->e, "remove_extra_whitespaces") != NULL ||
+        find(v->e, "precompiled_charsmap") != NULL)
+        return false; /* only a tokenizer.model says these */
     for (uint32_t id = 0; id < v->n && v->has_scores; id++) {
         const struct bc_export_token *t = &v->tokens[id];
         const bool added = t->type == BC_TOKEN_CONTROL || t->type == BC_TOKEN_USER_DEFINED;
         if (t->padding) continue;
         if (t->type == BC_TOKEN_UNKNOWN || t->type == BC_TOKEN_UNUSED) return false;
         if (added && t->score != ADDED_SCORE) return false;
-        if (!added && (t->score > 0 || t->score < -16777216.0f || floorf(t->score) != t->score))
+        if (!added && (t->score > 0 || (t->score == 0 && signbit(t->score)) ||
+                       t->score < -16777216.0f || floorf(t->score) != t->score))
             return false;
     }
     return v->has_scores;

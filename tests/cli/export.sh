@@ -1,0 +1,184 @@
+#!/usr/bin/env bash
+# export from outside: converting an export again gives the same file, for every bundled model and every type;
+# no litter after refusals and signals; hostile metadata refused in one line.
+source "$BITCONV_SOURCE_DIR/tests/cli/lib.inc"
+cd "$scratch"
+
+# convert -> export -> convert, the folder under the same name: the same bytes. $1 model, $2 type, then options of export.
+round_trip() {
+    local model=$1 type=$2
+    shift 2
+    rm -rf trip && mkdir trip
+    "$BITCONV_BIN" convert "$models/$model" --outtype "$type" --outfile trip/a.gguf >log 2>&1 || return 1
+    expect 0 "$BITCONV_BIN" export trip/a.gguf -o "trip/$model" "$@"
+    expect 0 "$BITCONV_BIN" convert "trip/$model" --outtype "$type" --outfile trip/b.gguf
+    cmp -s trip/a.gguf trip/b.gguf || {
+        fail "$model $type: not the same file"
+        "$BITCONV_BIN" diff trip/a.gguf trip/b.gguf --strict
+    }
+}
+n=0
+for model in $(ls "$models"); do
+    for type in i2_s tl1 bitcos t5 f32 f16 bf16; do
+        round_trip "$model" $type && n=$((n + 1)) # what does not fit a pack (tl1 of mixtral) is passed over
+    done
+    round_trip "$model" i2_s --uniform && n=$((n + 1))
+    round_trip "$model" q8_0 --dtype f32 && n=$((n + 1))
+done
+[ "$n" -ge 60 ] || fail "only $n round trips were possible"
+
+# Floats of a packed file: the values are those of the pack.
+"$BITCONV_BIN" convert "$models/bitnet" --outtype i2_s --outfile i2_s.gguf >log 2>&1
+for dtype in f32 f16 bf16; do
+    expect 0 "$BITCONV_BIN" export i2_s.gguf -o "floats-$dtype" --dtype $dtype
+done
+"$BITCONV_BIN" convert floats-f32 --outtype i2_s --outfile again.gguf >log 2>&1
+expect 0 "$BITCONV_BIN" diff i2_s.gguf again.gguf
+
+# Shards.
+mkdir sharded
+expect 0 "$BITCONV_BIN" export i2_s.gguf -o sharded/bitnet --max-shard-size 32K
+[ "$(ls sharded/bitnet/model-*-of-*.safetensors | wc -l)" -gt 2 ] || fail "no shards"
+expect 0 "$BITCONV_BIN" convert sharded/bitnet --outtype i2_s --outfile sharded.gguf
+cmp i2_s.gguf sharded.gguf || fail "sharded: not the same file"
+
+# What is written.
+expect 0 "$BITCONV_BIN" export i2_s.gguf -o json/ --json
+python3 - <<'PY' || fail "the JSON of export is not as promised"
+import json
+j = json.load(open("out"))
+assert j["class"] == "BitNetForCausalLM" and j["dtype"] == "packed" and j["shards"] == 1
+assert {"config.json", "model.safetensors", "tokenizer.json", "tokenizer_config.json"} <= set(j["files"])
+packed = [t for t in j["tensors"] if t["dtype"] == "U8"]
+scales = [t for t in j["tensors"] if t["name"].endswith(".weight_scale")]
+assert len(packed) == len(scales) == 14 and all(t["dtype"] == "F32" and t["shape"] == [1] for t in scales)
+q = json.load(open("json/config.json"))["quantization_config"]
+assert q["quant_method"] == "bitnet" and q["linear_class"] == "autobitlinear" and q["quantization_mode"] == "offline"
+PY
+expect 0 "$BITCONV_BIN" export i2_s.gguf -o text --tensors
+awk 'length($0) > 80 { bad = 1 } END { exit bad }' out || fail "wider than 80 columns"
+
+# Folders that are there.
+expect 2 "$BITCONV_BIN" export i2_s.gguf -o text
+one_line
+says "--force"
+expect 0 "$BITCONV_BIN" export i2_s.gguf -o text --force
+echo mine >text/notes.txt
+expect 2 "$BITCONV_BIN" export i2_s.gguf -o text --force
+one_line
+says "notes.txt"
+[ "$(cat text/notes.txt)" = mine ] || fail "a foreign file is gone"
+mkdir empty
+expect 0 "$BITCONV_BIN" export i2_s.gguf -o empty
+expect 2 "$BITCONV_BIN" export i2_s.gguf -o absent/folder
+one_line
+expect 2 "$BITCONV_BIN" export i2_s.gguf -o i2_s.gguf
+one_line
+
+# What cannot be done, and leaves nothing behind.
+mkdir box
+"$BITCONV_BIN" convert "$models/llama-ternary" --outtype q8_0 --outfile q8_0.gguf >log 2>&1
+refused() { # words that the message has; then the command
+    local words=$1
+    shift
+    expect 2 "$BITCONV_BIN" export "$@"
+    says "$words"
+    [ -z "$(ls -A box)" ] || { fail "left behind: $(ls -A box)"; rm -rf box && mkdir box; }
+}
+refused "no ternary pack" q8_0.gguf -o box/x
+refused "packed" q8_0.gguf -o box/x --dtype packed
+refused "dtype" q8_0.gguf -o box/x --dtype f8
+refused "checkpoint" "$models/bitnet" -o box/x
+refused "absent.gguf" absent.gguf -o box/x
+expect 2 "$BITCONV_BIN" export i2_s.gguf
+one_line
+
+# Hostile metadata and tensors: one thing wrong in each file.
+python3 - <<'PY'
+import struct
+
+data = open("i2_s.gguf", "rb").read()
+
+def change(name, old, new, count=1):
+    assert data.count(old) >= 1 and len(old) == len(new), (name, data.count(old))
+    open(f"bad-{name}.gguf", "wb").write(data.replace(old, new, count))
+
+def key(name):
+    return struct.pack("<Q", len(name)) + name.encode()
+
+def value(name, kind, payload, new_payload):
+    change(name.replace(".", "_"), key(name) + struct.pack("<I", kind) + payload,
+           key(name) + struct.pack("<I", kind) + new_payload)
+
+u32 = lambda n: struct.pack("<I", n)
+value("bitnet-b1.58.block_count", 4, u32(2), u32(3))
+value("bitnet-b1.58.attention.head_count", 4, u32(4), u32(5))
+value("bitnet-b1.58.embedding_length", 4, u32(128), u32(256))
+value("bitnet-b1.58.feed_forward_length", 4, u32(128), u32(0))
+value("tokenizer.ggml.bos_token_id", 4, u32(276), u32(99999))
+change("arch", b"\x0c\0\0\0\0\0\0\0bitnet-b1.58", b"\x0c\0\0\0\0\0\0\0bitnet-b9.99")
+change("name", b"blk.1.attn_q.weight", b"blk.1.attn_z.weight", 9)
+change("model", key("tokenizer.ggml.model") + struct.pack("<IQ", 8, 4) + b"gpt2",
+       key("tokenizer.ggml.model") + struct.pack("<IQ", 8, 4) + b"gpt9")
+change("pre", struct.pack("<Q", 9) + b"llama-bpe", struct.pack("<Q", 9) + b"llama-xyz")
+types = data.index(key("tokenizer.ggml.token_type")) + len(key("tokenizer.ggml.token_type"))
+open("bad-types.gguf", "wb").write(data[:types + 16] + u32(77) + data[types + 20:])
+open("bad-types_kind.gguf", "wb").write(data[:types + 4] + u32(6) + data[types + 8:])
+tokens = data.index(key("tokenizer.ggml.tokens")) + len(key("tokenizer.ggml.tokens")) + 16
+open("bad-utf8.gguf", "wb").write(data[:tokens + 8] + b"\xff" + data[tokens + 9:])
+second = data[tokens + 9 + 8:tokens + 9 + 9]
+open("bad-twice.gguf", "wb").write(data[:tokens + 8] + second + data[tokens + 9:])
+PY
+for bad in bad-*.gguf; do
+    refused "" "$bad" -o box/x
+done
+[ "$(ls bad-*.gguf | wc -l)" -ge 13 ] || fail "hostile files are missing"
+
+# An illegal scale and an illegal code.
+"$BITCONV_BIN" inspect i2_s.gguf --json >i.json
+python3 - <<'PY'
+import json, struct
+data = bytearray(open("i2_s.gguf", "rb").read())
+tensors = json.load(open("i.json"))["tensors"]
+last = max(tensors, key=lambda t: t["offset"])
+start = len(data) - (last["offset"] + (last["bytes"] + 31) // 32 * 32) # of the data section
+t = next(t for t in tensors if t["pack"] == "i2_s")
+n = 1
+for d in t["shape"]: n *= d
+at = start + t["offset"]
+scale = at + n // 4
+old = data[scale:scale + 4]
+data[scale:scale + 4] = struct.pack("<f", float("nan"))
+open("nan.gguf", "wb").write(data)
+data[scale:scale + 4] = old
+data[at] = 0xff
+open("code.gguf", "wb").write(data)
+PY
+refused "scale" nan.gguf -o box/x
+refused "code" code.gguf -o box/x
+
+# Signals in the middle: nothing is left, an old folder stays as it was.
+python3 "$BITCONV_SOURCE_DIR/tests/cli/big_checkpoint.py" "$models/llama-ternary" big 400000
+"$BITCONV_BIN" convert big --outtype f16 --outfile big.gguf >log 2>&1
+for case in KILL:137 INT:130 TERM:143; do
+    caught=0
+    for delay in 0.02 0.05 0.1 0.2 0.4; do
+        "$BITCONV_BIN" export big.gguf -o box/x >log 2>&1 &
+        pid=$!
+        sleep $delay
+        kill -s "${case%:*}" $pid 2>/dev/null || true
+        status=0
+        wait $pid || status=$?
+        [ "$status" != 0 ] || { rm -rf box/x; continue; }
+        [ "$status" = "${case#*:}" ] || fail "SIG${case%:*}: exit $status"
+        caught=$((caught + 1))
+        [ ! -e box/x ] || fail "SIG${case%:*}: half a folder"
+        # SIGKILL cannot be helped; the next export for the same name clears up.
+        [ "${case%:*}" = KILL ] || [ -z "$(ls -A box)" ] || fail "SIG${case%:*} leaves $(ls -A box)"
+    done
+    [ "$caught" -gt 0 ] || fail "SIG${case%:*} never came in time"
+    expect 0 "$BITCONV_BIN" export i2_s.gguf -o box/x
+    [ "$(ls -A box)" = x ] || fail "a killed run's folder is still there: $(ls -A box)"
+    rm -rf box/x
+done
+finish
