@@ -385,8 +385,8 @@ static void warn_of_mixture(const struct bc_exporter *e)
     }
     if (narrow)
         bc_say(e->sink, BITCONV_NOTE,
-               "%s: float tensors keep their 16-bit types beside float32 scales: in transformers 5 "
-               "call .float() on the loaded model, or export with --uniform",
+               "%s: float tensors keep their 16-bit types beside float32 scales; transformers 5, "
+               "which computes in the types that are stored, needs an export with --uniform",
                e->path);
 }
 
