@@ -42,15 +42,33 @@ static void put_row(struct bc_jw *w, const struct bc_hparams *hp, const struct b
         bc_jw_f32(w, real);
 }
 
+/* The i-th row that applies: the common ones, the family's in their place, then its others. NULL
+ * behind the last. */
+static const struct bc_arch_hparam *row_at(const struct bc_arch *arch, size_t i)
+{
+    for (const struct bc_arch_hparam *row = bc_hparams_common; row->json[0] != NULL; row++) {
+        const struct bc_arch_hparam *instead = row_of(arch->hparams, row->offset);
+        if (i-- == 0) return instead != NULL ? instead : row;
+    }
+    for (const struct bc_arch_hparam *row = arch->hparams; row->json[0] != NULL; row++)
+        if (row_of(bc_hparams_common, row->offset) == NULL && i-- == 0) return row;
+    return NULL;
+}
+
+/* Does one of the first `n` rows have that key? Several members may come from one. */
+static bool has_json_key(const struct bc_arch *arch, size_t n, const char *key)
+{
+    const struct bc_arch_hparam *row;
+    for (size_t i = 0; i < n && (row = row_at(arch, i)) != NULL; i++)
+        if (strcmp(row->json[0], key) == 0) return true;
+    return false;
+}
+
 static void put_rows(struct bc_jw *w, const struct bc_exporter *e)
 {
-    const struct bc_arch_hparam *own = e->arch->hparams;
-    for (const struct bc_arch_hparam *row = bc_hparams_common; row->json[0] != NULL; row++) {
-        const struct bc_arch_hparam *instead = row_of(own, row->offset);
-        put_row(w, &e->hp, instead != NULL ? instead : row);
-    }
-    for (const struct bc_arch_hparam *row = own; row->json[0] != NULL; row++)
-        if (row_of(bc_hparams_common, row->offset) == NULL) put_row(w, &e->hp, row);
+    const struct bc_arch_hparam *row;
+    for (size_t i = 0; (row = row_at(e->arch, i)) != NULL; i++)
+        if (!has_json_key(e->arch, i, row->json[0])) put_row(w, &e->hp, row);
 }
 
 /* ---- what has rules of its own ---- */
@@ -234,6 +252,7 @@ static bool is_hub_name(const char *name)
 static void put_type_count(struct bc_jw *w, const struct bc_exporter *e)
 {
     uint64_t n = 0;
+    if (has_json_key(e->arch, SIZE_MAX, "type_vocab_size")) return;
     if (bitconv_gguf_value_u64(bitconv_gguf_find_key(e->file, "tokenizer.ggml.token_type_count"),
                                &n))
         bc_jw_key_u64(w, "type_vocab_size", n);
@@ -431,6 +450,7 @@ enum bitconv_status bc_export_check_config(struct bc_exporter *e, struct bitconv
         return refuse(e, "attn_logit_softcapping", err);
     if (hp->final_softcap != 0 && !family_has(e, offsetof(struct bc_hparams, final_softcap)))
         return refuse(e, "final_logit_softcapping", err);
+    if (hp->layer_is_conv != NULL) return refuse(e, "layers of short convolutions", err);
     if (hp->rope_scaling == BC_ROPE_LONGROPE) return refuse(e, "rope.scaling.type longrope", err);
     if (e->arch->traits.sliding == BC_SLIDING_NONE && hp->sliding_window != 0)
         return refuse(e, "attention.sliding_window", err);

@@ -41,10 +41,11 @@ static bool ends_in(const char *name, const char *suffix, size_t *base_len)
 static bool match_base(const struct bc_arch *arch, const char *name, size_t base_len,
                        enum bc_match_part part, struct bc_match *out)
 {
-    const bool companion = part != BC_MATCH_WEIGHT;
     for (const struct bc_arch_tensor *row = arch->tensors; row->role != BC_ROLE_NONE; row++) {
         struct bc_match match = {.row = row, .part = part};
-        if (row->gguf == NULL || (companion && row->role != BC_ROLE_LINEAR)) continue;
+        const bool allowed = part == BC_MATCH_WEIGHT || row->role == BC_ROLE_LINEAR ||
+                             (part == BC_MATCH_BIAS && row->role == BC_ROLE_LAYER_NORM);
+        if (row->gguf == NULL || !allowed) continue;
         if (!bc_pattern_match(row->gguf, name, base_len, &match.layer, &match.expert)) continue;
         match.has_layer = strchr(row->gguf, '{') != NULL;
         *out = match;
@@ -193,6 +194,7 @@ static void check_missing(struct mapping *m)
         const bool layered = !optional && strchr(row->gguf, '{') != NULL;
         for (uint32_t l = 0; !optional && l < (layered ? e->hp.n_layers : 1); l++) {
             const char *name = bc_pattern_fill(&scratch, row->gguf, l, 0, ".weight");
+            if (layered && !bc_layer_is_one_of(&e->hp, bc_pattern_layers(row->gguf), l)) continue;
             if (name == NULL || bitconv_gguf_find_tensor(e->file, name) != NULL) continue;
             if (bc_finding_wanted(&missing))
                 bc_finding(&m->findings, BITCONV_E_CORRUPT, "%s: %s: missing", e->path, name);

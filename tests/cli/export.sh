@@ -18,11 +18,13 @@ round_trip() {
     }
 }
 n=0
-for model in $(ls "$models"); do
-    for type in i2_s tl1 bitcos t5 f32 f16 bf16; do
+# phi3 (longrope factors) and lfm2 (convolutions) are not exported yet: they are refused.
+for model in $(ls "$models" | grep -vxE "phi3|lfm2"); do
+    case $model in bert | qwen2) types="f32 f16 bf16" ;; *) types="i2_s tl1 bitcos t5 f32 f16 bf16" ;; esac
+    for type in $types; do
         round_trip "$model" $type && n=$((n + 1)) # what does not fit a pack (tl1 of mixtral) is passed over
     done
-    round_trip "$model" i2_s --uniform && n=$((n + 1))
+    case $model in bert | qwen2) ;; *) round_trip "$model" i2_s --uniform && n=$((n + 1)) ;; esac
     round_trip "$model" q8_0 --dtype f32 && n=$((n + 1))
 done
 [ "$n" -ge 60 ] || fail "only $n round trips were possible"
