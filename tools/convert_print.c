@@ -266,7 +266,7 @@ void convert_print_plan(const struct ui *ui, const struct bitconv_conversion *c)
     }
     bc_buf_puts(&out, "\npeak memory: ");
     ui_bytes(&out, c->peak_memory);
-    bc_buf_puts(&out, " beside the tokenizer's JSON,\n");
+    bc_buf_puts(&out, c->target != NULL ? " beside the tokenizer's JSON,\n" : ",\n");
     if (c->tensor_memory > 0) ui_bytes(&out, c->tensor_memory);
     bc_buf_puts(&out, c->tensor_memory > 0 ? " of it for the largest packed tensor\n"
                                            : "whatever the model's size\n");

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: MIT
  * The page of a report: head, proofs, charts, tables. */
 #include "report.h"
+#include "bitconv/support.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/utf8.h"
+#include "bitconv/support.h"
 
 /* Colours have a light and a dark value; everything else uses them by name. The eight of the series
  * keep a contrast of at least 3 to 1 against either ground. */
@@ -199,7 +201,7 @@ static size_t collect_totals(const struct report *report, struct pack_total *tot
         totals[at].n++;
         totals[at].parameters += t->parameters;
         totals[at].bytes += t->bytes;
-        totals[at].bound += report_entropy_bound(t->zeros) * (double)t->parameters;
+        totals[at].bound += bitconv_entropy_bound(t->zeros) * (double)t->parameters;
     }
     return n;
 }

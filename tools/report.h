@@ -70,10 +70,6 @@ bool report_bits_chart(const struct report *report, struct bc_buf *out);  /* bit
 bool report_scale_chart(const struct report *report, struct bc_buf *out); /* scales by layer */
 bool report_size_chart(const struct report *report, struct bc_buf *out);  /* bytes by part */
 
-/* Entropy bound in bits per weight of trits with that share of zeros and as many +1 as -1:
- * H(z) = -z log2 z - (1 - z) log2((1 - z) / 2). */
-double report_entropy_bound(double zeros);
-
 /* Whether the page may be written there, asked before the work: refuses an existing file without
  * `force`, and with it one that is no HTML page. Then writes it, atomically, and releases the
  * report. Both print the reason on failure and return the exit status. */

@@ -1,21 +1,12 @@
 /* SPDX-License-Identifier: MIT
  * The results of inspect, convert and verify as the one form that the page shows. */
 #include <inttypes.h>
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/file.h"
 #include "report.h"
-
-double report_entropy_bound(double zeros)
-{
-    double bits = 0;
-    if (zeros > 0) bits -= zeros * log2(zeros);
-    if (zeros < 1) bits -= (1 - zeros) * log2((1 - zeros) / 2);
-    return bits;
-}
 
 void report_fact(struct report *report, const char *label, const char *fmt, ...)
 {

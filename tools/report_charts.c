@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "bitconv/support.h"
 #include "report.h"
 
 enum { WIDTH = 400, LEFT = 44, RIGHT = 12, MAX_SERIES = 24, N_COLORS = 8, MAX_PARTS = 16 };
@@ -213,13 +214,13 @@ static void bits_curves(struct bc_buf *out, double most)
     bc_buf_puts(out, "<polyline class=\"bound\" points=\"");
     for (int i = 0; i <= 100; i++)
         bc_buf_printf(out, "%.1f,%.1f ", bits_x(i / 100.0),
-                      bits_y(report_entropy_bound(i / 100.0), most));
+                      bits_y(bitconv_entropy_bound(i / 100.0), most));
     bc_buf_puts(out, "\"/>\n");
     line_at(out, "guide", bits_x(0), bits_y(2, most), bits_x(1), bits_y(1, most));
     line_at(out, "guide", bits_x(0), bits_y(1.6, most), bits_x(1), bits_y(1.6, most));
     text_at(out, bits_x(0.04), bits_y(2, most) - 5, "start", "BITCOS 2 - z");
     text_at(out, bits_x(1) - 4, bits_y(1.6, most) - 4, "end", "five trits a byte 1.6");
-    text_at(out, bits_x(0.05), bits_y(report_entropy_bound(0.02), most) + 14, "start",
+    text_at(out, bits_x(0.05), bits_y(bitconv_entropy_bound(0.02), most) + 14, "start",
             "entropy bound");
 }
 

@@ -67,6 +67,10 @@ struct bitconv_arch_info {
 /* The index-th family; false behind the last. */
 BITCONV_API bool bitconv_arch_info_at(size_t index, struct bitconv_arch_info *out);
 
+/* Bits a weight that no lossless pack of independent trits goes below on average, at a share z of
+ * zeros and as many +1 as -1: H(z) = -z log2 z - (1 - z) log2((1 - z) / 2), 0 log2 0 being 0. */
+BITCONV_API double bitconv_entropy_bound(double zeros);
+
 #ifdef __cplusplus
 }
 #endif

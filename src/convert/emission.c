@@ -9,10 +9,10 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "bitconv/support.h"
 #include "convert/bitconv_keys.h"
 #include "convert/stream.h"
 #include "convert/whole.h"
-#include "quant/entropy.h"
 
 /* What the caller gets, with its memory. */
 struct result {
@@ -154,7 +154,7 @@ static void describe_tensor(struct bc_arena *arena, const struct bc_plan_tensor 
     out->parameters = t->n;
     out->size = t->size;
     out->zeros = bc_plan_zeros(t);
-    out->entropy_bound = out->zeros >= 0.0 ? bc_entropy_bound(out->zeros) : -1.0;
+    out->entropy_bound = out->zeros >= 0.0 ? bitconv_entropy_bound(out->zeros) : -1.0;
     if (t->ternary)
         out->scale = d->scales[0];
     else if (t->n_block_scales > 0)

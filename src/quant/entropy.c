@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT
- * Shannon's bound for trits. */
-#include "quant/entropy.h"
-
+ * Shannon's bound for trits, against which packs are measured. */
 #include <math.h>
 
-double bc_entropy_bound(double zeros)
+#include "bitconv/support.h"
+
+double bitconv_entropy_bound(double zeros)
 {
     const double rest = 1.0 - zeros;
     const double of_zeros = zeros > 0.0 ? -zeros * log2(zeros) : 0.0;

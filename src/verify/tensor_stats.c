@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "quant/entropy.h"
+#include "bitconv/support.h"
 
 enum { PIECE_VALUES = 65536, CHUNK = 1024 };
 #define OUTLIER_SIGMAS 6.0 /* bitconv_tensor_stats.outliers */
@@ -149,7 +149,7 @@ void bc_ternary_stats(const struct bc_pack_scan *scan, struct bitconv_tensor_sta
     out->scale = scan->scale;
     if (n == 0) return;
     out->zeros = (double)scan->zero / (double)n;
-    out->entropy_bound = bc_entropy_bound(out->zeros);
+    out->entropy_bound = bitconv_entropy_bound(out->zeros);
     out->one_code = scan->minus == n || scan->zero == n || scan->plus == n;
     if (trits != 0)
         out->entropy = entropy_term(scan->minus, trits) + entropy_term(scan->zero, trits) +
