@@ -242,6 +242,10 @@ AVX2_DOT static inline __m256i plane(__m256i bytes, int shift)
     return _mm256_and_si256(_mm256_srli_epi16(bytes, shift), _mm256_set1_epi8(3));
 }
 
+/* Rows follow one another in memory and a row is short: a prefetch so many bytes ahead reaches into
+ * the next ones, and past the last one does no harm. */
+enum { AHEAD = 2048 };
+
 AVX2_DOT static int32_t planes_32_1(const uint8_t *w, size_t n_blocks, const int8_t *x)
 {
     __m256i sum = _mm256_setzero_si256();
@@ -250,6 +254,7 @@ AVX2_DOT static int32_t planes_32_1(const uint8_t *w, size_t n_blocks, const int
         __m256i pairs = _mm256_setzero_si256(), others = pairs;
         n_blocks -= batch;
         for (; batch > 0; batch--, w += 32, x += 128) {
+            _mm_prefetch((const char *)((uintptr_t)w + AHEAD), _MM_HINT_T0);
             const __m256i bytes = bc_load_32(w);
             pairs = bc_add_pairs(pairs, plane(bytes, 6), x);
             others = bc_add_pairs(others, plane(bytes, 4), x + 32);
