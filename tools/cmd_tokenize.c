@@ -8,7 +8,7 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "base/utf8.h"
-#include "bitconv/tokenizer.h"
+#include "bitconv/tokenize.h"
 #include "cmd.h"
 #include "tokenize_view.h"
 

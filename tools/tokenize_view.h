@@ -3,7 +3,7 @@
 #ifndef BC_TOOLS_TOKENIZE_VIEW_H
 #define BC_TOOLS_TOKENIZE_VIEW_H
 
-#include "bitconv/tokenizer.h"
+#include "bitconv/tokenize.h"
 #include "ui.h"
 
 /* A table of ids and tokens. */

@@ -30,7 +30,7 @@
 #include "bitconv/status.h"
 #include "bitconv/support.h"
 #include "bitconv/tensor.h"
-#include "bitconv/tokenizer.h"
+#include "bitconv/tokenize.h"
 #include "bitconv/verify.h"
 
 #ifdef __cplusplus

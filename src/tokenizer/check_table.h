@@ -3,7 +3,7 @@
 #ifndef BC_TOKENIZER_CHECK_TABLE_H
 #define BC_TOKENIZER_CHECK_TABLE_H
 
-#include "bitconv/tokenizer.h"
+#include "bitconv/tokenize.h"
 
 extern const char *const bc_check_texts[BITCONV_N_CHECK_TEXTS];
 

@@ -4,7 +4,7 @@
 #define BC_TOKENIZER_RUNTIME_H
 
 #include "base/map.h"
-#include "bitconv/tokenizer.h"
+#include "bitconv/tokenize.h"
 #include "model/tokenizer_rules.h"
 #include "tokenizer/merges.h"
 #include "tokenizer/steps.h"

@@ -12,7 +12,7 @@
 
 #include "base/json.h"
 #include "base/mem.h"
-#include "bitconv/tokenizer.h"
+#include "bitconv/tokenize.h"
 #include "model/tokenizer_pre.h"
 #include "support/temp_dir.h"
 #include "support/tokenizer_run.h"

@@ -12,7 +12,7 @@
 
 #include "base/file.h"
 #include "base/json.h"
-#include "bitconv/tokenizer.h"
+#include "bitconv/tokenize.h"
 #include "support/temp_dir.h"
 #include "support/tokenizer_run.h"
 

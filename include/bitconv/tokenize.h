@@ -5,8 +5,8 @@
  * Byte-level BPE, SentencePiece BPE and unigram, and WordPiece. Ids are those of the Hugging Face
  * tokenizers library for tokenizer.json, of SentencePiece for tokenizer.model; a GGUF gives what its
  * keys can say (which pre-tokenizer by name, which tokens are special), and no more. */
-#ifndef BITCONV_TOKENIZER_H
-#define BITCONV_TOKENIZER_H
+#ifndef BITCONV_TOKENIZE_H
+#define BITCONV_TOKENIZE_H
 
 #include "bitconv/gguf.h"
 #include "bitconv/status.h"
