@@ -4,7 +4,12 @@
  *
  * Byte-level BPE, SentencePiece BPE and unigram, and WordPiece. Ids are those of the Hugging Face
  * tokenizers library for tokenizer.json, of SentencePiece for tokenizer.model; a GGUF gives what its
- * keys can say (which pre-tokenizer by name, which tokens are special), and no more. */
+ * keys can say (which pre-tokenizer by name, which tokens are special), and no more. Padding and
+ * truncation of a tokenizer.json are not applied.
+ *
+ * Unicode: classes in regular expressions are those of version 16 at least, whatever PCRE2 is
+ * installed; normal forms and BERT's classes are those of the installed libutf8proc, which for
+ * characters of the last versions may be younger or older than the tables of those libraries. */
 #ifndef BITCONV_TOKENIZE_H
 #define BITCONV_TOKENIZE_H
 
