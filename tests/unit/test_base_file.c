@@ -635,7 +635,8 @@ static void test_stale_partials(void **state)
     temp_dir_puts(dir, ".out.bbbbbb.partial", "locked");
     temp_dir_puts(dir, ".out.ccccccc.partial", "another pattern");
     temp_dir_puts(dir, ".out2.dddddd.partial", "another target");
-    temp_dir_puts(dir, ".out.eeeeee.partial/x", "a folder");
+    temp_dir_puts(dir, ".out.eeeeee.partial/x", "a stale folder");
+    temp_dir_puts(dir, ".out.ggggggg.partial/x", "another pattern");
     char *const link = temp_dir_path(dir, ".out.ffffff.partial");
     assert_int_equal(symlink("victim", link), 0);
     temp_dir_puts(dir, "victim", "behind a link");
@@ -656,7 +657,7 @@ static void test_stale_partials(void **state)
     assert_int_equal(bc_out_commit(out, NULL), BITCONV_OK);
     assert_true(holds(path, "done"));
     assert_string_equal(listing(dir), ".out.bbbbbb.partial .out.ccccccc.partial "
-                                      ".out.eeeeee.partial .out.ffffff.partial "
+                                      ".out.ffffff.partial .out.ggggggg.partial "
                                       ".out2.dddddd.partial out victim");
     assert_int_equal(close(fd), 0);
     free(path);
