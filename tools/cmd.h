@@ -25,6 +25,7 @@ extern const struct command command_bench;
 extern const struct command command_codegen;
 extern const struct command command_convert;
 extern const struct command command_diff;
+extern const struct command command_dummy;
 extern const struct command command_export;
 extern const struct command command_formats;
 extern const struct command command_inspect;

@@ -10,7 +10,7 @@
 static const struct command *const commands[] = {
     &command_convert, &command_inspect, &command_verify,   &command_repack,
     &command_diff,    &command_export,  &command_tokenize, &command_bench,
-    &command_codegen, &command_formats, &command_archs,
+    &command_dummy,   &command_codegen, &command_formats,  &command_archs,
 };
 #define N_COMMANDS (sizeof commands / sizeof commands[0])
 

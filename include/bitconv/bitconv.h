@@ -23,6 +23,7 @@
 #include "bitconv/diff.h"
 #include "bitconv/engine.h"
 #include "bitconv/export.h"
+#include "bitconv/dummy.h"
 #include "bitconv/gguf.h"
 #include "bitconv/inspect.h"
 #include "bitconv/repack.h"

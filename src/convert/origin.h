@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Where the values of a planned tensor come from when it is no weight of a checkpoint: a tensor of
- * another GGUF, decoded or copied. */
+ * another GGUF, decoded or copied, or numbers made up. */
 #ifndef BC_CONVERT_ORIGIN_H
 #define BC_CONVERT_ORIGIN_H
 

@@ -122,7 +122,7 @@ enum bitconv_status bc_outputs_begin_gguf(const struct bc_setup *setup,
                                           const struct bitconv_gguf *file, const char *config,
                                           struct bc_outputs *out, struct bitconv_error *err)
 {
-    const uint32_t n = bitconv_gguf_n_shards(file);
+    const uint32_t n = file != NULL ? bitconv_gguf_n_shards(file) : 0;
     *out = (struct bc_outputs){.files = NULL};
     out->inputs = bc_arena_alloc(&out->arena, (size_t)n + 2, sizeof *out->inputs);
     if (out->inputs == NULL) return bc_fail_nomem(err, "list of inputs");

@@ -37,8 +37,8 @@ enum bitconv_status bc_outputs_path(const struct bc_setup *setup, const char *na
 enum bitconv_status bc_outputs_begin(const struct bc_setup *setup, const struct bc_checkpoint *ckpt,
                                      struct bc_outputs *out, struct bitconv_error *err);
 
-/* The same for a conversion of a GGUF: the inputs are the files of its set, the kernel configuration
- * and `config` (another one, or NULL). */
+/* The same for a conversion of a GGUF: the inputs are the files of its set (`file` NULL: none), the
+ * kernel configuration and `config` (another one, or NULL). */
 enum bitconv_status bc_outputs_begin_gguf(const struct bc_setup *setup,
                                           const struct bitconv_gguf *file, const char *config,
                                           struct bc_outputs *out, struct bitconv_error *err);

@@ -200,7 +200,8 @@ static const uint8_t *stored_bytes(const struct bc_piece *p, enum bitconv_dtype 
 {
     const struct bc_plan_tensor *t = p->tensor;
     const struct bc_weight *w = t->weight;
-    if (t->ternary || t->has_nonfinite || !bc_weight_is_plain_copy(w)) return NULL;
+    if (t->ternary || t->has_nonfinite || t->origin != NULL || !bc_weight_is_plain_copy(w))
+        return NULL;
     const uint64_t slice_values = t->n / w->n_sources;
     const uint64_t slice = p->first / slice_values;
     const uint64_t at = p->first % slice_values;

@@ -131,6 +131,7 @@ enum bitconv_status bc_checkpoint_open(const char *dir, bool need_weights,
     *out = NULL;
     struct bc_checkpoint *const ckpt = bc_alloc_array(1, sizeof *ckpt);
     if (ckpt == NULL) return bc_fail_nomem(err, "checkpoint");
+    ckpt->has_weights = need_weights;
     enum bitconv_status status;
     ckpt->dir = bc_alloc_array(strlen(dir) + 1, 1);
     if (ckpt->dir != NULL) {

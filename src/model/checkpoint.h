@@ -19,6 +19,7 @@ struct bc_checkpoint {
     struct bc_json
         *pooling; /* config.json of the first module whose type ends in "Pooling", or NULL */
 
+    bool has_weights; /* false: opened for the vocabulary alone */
     struct bitconv_safetensors **shards;
     char **shard_paths;
     size_t n_shards;

@@ -120,7 +120,7 @@ static enum bitconv_status load_steps(struct bc_loading *load, struct bitconv_er
     BC_TRY(bc_model_read_training(load, err));
     bc_model_read_vocab(load);
     BC_TRY(bc_findings_result(&load->findings, "faults in the configuration", err));
-    if (load->ckpt->n_shards != 0) {
+    if (load->ckpt->has_weights) {
         BC_TRY(bc_model_map(load, err));
         BC_TRY(bc_findings_result(&load->findings, "faults in the tensors", err));
         BC_TRY(bc_model_select(load, err));

@@ -249,11 +249,11 @@ static void check_counts(struct bc_loading *load)
         bc_finding(&load->findings, BITCONV_E_CORRUPT,
                    "%s: num_experts_per_tok %u is more than the %u experts there are",
                    load->config_path, (unsigned)hp->n_expert_used, (unsigned)hp->n_expert);
-    if (load->ckpt->n_shards != 0 && hp->n_layers > load->ckpt->n_tensors)
+    if (load->ckpt->has_weights && hp->n_layers > load->ckpt->n_tensors)
         bc_finding(&load->findings, BITCONV_E_CORRUPT,
                    "%s: num_hidden_layers is %u, but the checkpoint has only %zu tensors",
                    load->config_path, (unsigned)hp->n_layers, load->ckpt->n_tensors);
-    if (load->ckpt->n_shards != 0 && hp->n_expert > load->ckpt->n_tensors)
+    if (load->ckpt->has_weights && hp->n_expert > load->ckpt->n_tensors)
         bc_finding(&load->findings, BITCONV_E_CORRUPT,
                    "%s: the config says %u experts, but the checkpoint has only %zu tensors",
                    load->config_path, (unsigned)hp->n_expert, load->ckpt->n_tensors);

@@ -140,10 +140,10 @@ enum bitconv_status bc_model_read_layers(struct bc_loading *load, struct bitconv
     const struct bc_json *types = bc_config_get(load->ckpt, "layer_types");
     const uint32_t window = read_window(load);
     /* the number of layers is bounded by the tensors, or by what the list itself holds */
-    const bool bounded = load->ckpt->n_shards != 0 ? hp->n_layers <= load->ckpt->n_tensors
+    const bool bounded = load->ckpt->has_weights ? hp->n_layers <= load->ckpt->n_tensors
                                                    : hp->n_layers <= BC_MAX_LAYERS;
     if (!bounded) {
-        if (load->ckpt->n_shards == 0)
+        if (!load->ckpt->has_weights)
             bc_finding(&load->findings, BITCONV_E_LIMIT,
                        "%s: num_hidden_layers is %u, more than the %u that bitconv handles",
                        load->config_path, (unsigned)hp->n_layers, (unsigned)BC_MAX_LAYERS);

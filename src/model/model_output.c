@@ -22,7 +22,7 @@ void bc_model_read_vocab(struct bc_loading *load)
     struct bc_hparams *hp = &load->model->hp;
     const struct bitconv_tensor *embedding = find_embedding(load);
     const uint32_t stated = hp->n_vocab;
-    if (load->ckpt->n_shards == 0 && stated == 0)
+    if (!load->ckpt->has_weights && stated == 0)
         bc_finding(&load->findings, BITCONV_E_CORRUPT, "%s: vocab_size: missing",
                    load->config_path);
     if (embedding == NULL || embedding->n_dims != 2) return; /* a finding of the mapper */

@@ -14,15 +14,6 @@
 /* Values widened at once: fits the first-level cache, lives on the stack. */
 enum { CHUNK = BC_LOSS_VALUES };
 
-/* Part of a source that is contiguous in the output. */
-struct span {
-    const struct bc_source *source;
-    uint32_t slice;
-    uint64_t index; /* of the first value in the source; of its byte when packed */
-    unsigned shift; /* packed: position of the code in the byte */
-    uint64_t n;
-};
-
 uint64_t bc_weight_count(const struct bc_weight *w)
 {
     uint64_t n = 1;
@@ -51,8 +42,7 @@ static uint64_t permuted_row(uint64_t row, uint64_t n_rows, uint32_t n_heads)
     return row - r + r % 2 * (head_rows / 2) + r / 2;
 }
 
-/* The span that starts at `flat` and ends at `end` at the latest. */
-static struct span span_at(const struct bc_weight *w, uint64_t flat, uint64_t end)
+struct bc_span bc_weight_span(const struct bc_weight *w, uint64_t flat, uint64_t end)
 {
     const uint64_t slice_values = bc_weight_count(w) / w->n_sources;
     /* A permuted vector (a bias of q) is a column: its rows are single values. */
@@ -61,7 +51,7 @@ static struct span span_at(const struct bc_weight *w, uint64_t flat, uint64_t en
     const uint64_t at = flat % slice_values;
     const uint64_t col = at % cols;
     uint64_t row = at / cols;
-    struct span s = {.slice = (uint32_t)(flat / slice_values)};
+    struct bc_span s = {.slice = (uint32_t)(flat / slice_values)};
     s.source = &w->sources[s.slice];
     s.n = slice_values - at;
     if (w->permute_heads > 0) {
@@ -149,14 +139,14 @@ static void clear_nonfinite(float *values, size_t n)
 
 /* Stored values of a span that is not packed. */
 static void read_stored(const struct bc_kernels *k, const struct bc_weight_options *options,
-                        const struct span *s, uint64_t done, size_t n, float *dst)
+                        const struct bc_span *s, uint64_t done, size_t n, float *dst)
 {
     const struct bc_values v = bc_tensor_values(s->source->tensor);
     bc_widen(k, &v, s->index + done, n, dst);
     if (options->zero_nonfinite) clear_nonfinite(dst, n);
 }
 
-static enum bitconv_status read_codes(const struct bc_kernels *k, const struct span *s,
+static enum bitconv_status read_codes(const struct bc_kernels *k, const struct bc_span *s,
                                       uint64_t done, size_t n, int8_t *dst,
                                       struct bitconv_error *err)
 {
@@ -171,7 +161,7 @@ static enum bitconv_status read_codes(const struct bc_kernels *k, const struct s
 /* Trits of an offline source: packed codes, or floats that are -1, 0 and 1. */
 static enum bitconv_status read_offline(const struct bc_weight *w,
                                         const struct bc_weight_options *options,
-                                        const struct bc_kernels *k, const struct span *s,
+                                        const struct bc_kernels *k, const struct bc_span *s,
                                         uint64_t done, size_t n, int8_t *dst,
                                         struct bitconv_error *err)
 {
@@ -222,8 +212,9 @@ static uint64_t count_minus_zeros(const float *values, const int8_t *trits, size
 
 static enum bitconv_status span_trits(const struct bc_weight *w, const struct bc_ternary *t,
                                       const struct bc_weight_options *options,
-                                      const struct bc_kernels *k, const struct span *s, int8_t *dst,
-                                      struct bc_trit_loss *loss, struct bitconv_error *err)
+                                      const struct bc_kernels *k, const struct bc_span *s,
+                                      int8_t *dst, struct bc_trit_loss *loss,
+                                      struct bitconv_error *err)
 {
     const float scale = t->scales[t->n_scales == 1 ? 0 : s->slice];
     const bool absmean = t->how == BC_HOW_ONLINE || t->how == BC_HOW_FORCED;
@@ -260,7 +251,7 @@ enum bitconv_status bc_weight_trits_at(const struct bc_model *model, const struc
     BC_TRY(check_range(w, first, n, err));
     const uint64_t end = first + n;
     while (first < end) {
-        const struct span s = span_at(w, first, end);
+        const struct bc_span s = bc_weight_span(w, first, end);
         BC_TRY(span_trits(w, t, options, k, &s, dst, loss, err));
         dst += s.n;
         first += s.n;
@@ -270,7 +261,7 @@ enum bitconv_status bc_weight_trits_at(const struct bc_model *model, const struc
 
 static enum bitconv_status span_f32(const struct bc_model *model, const struct bc_weight *w,
                                     const struct bc_weight_options *options,
-                                    const struct bc_kernels *k, const struct span *s, float *dst,
+                                    const struct bc_kernels *k, const struct bc_span *s, float *dst,
                                     struct bitconv_error *err)
 {
     float stored, scale = 1.0f;
@@ -304,7 +295,7 @@ enum bitconv_status bc_weight_f32_at(const struct bc_model *model, const struct 
     }
     const uint64_t end = first + n;
     while (first < end) {
-        const struct span s = span_at(w, first, end);
+        const struct bc_span s = bc_weight_span(w, first, end);
         BC_TRY(span_f32(model, w, options, k, &s, dst, err));
         dst += s.n;
         first += s.n;

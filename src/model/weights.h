@@ -104,6 +104,18 @@ enum bitconv_status bc_weight_f32(const struct bc_model *model, const struct bc_
                                   const struct bc_kernels *k, uint64_t row, uint64_t n_rows,
                                   float *dst, struct bitconv_error *err);
 
+/* Part of a source that is contiguous in the output. */
+struct bc_span {
+    const struct bc_source *source;
+    uint32_t slice;
+    uint64_t index; /* of the first value in the source; of its byte when packed */
+    unsigned shift; /* packed: position of the code in the byte */
+    uint64_t n;
+};
+
+/* The span that starts at value `flat` of the output tensor and ends at `end` at the latest. */
+struct bc_span bc_weight_span(const struct bc_weight *w, uint64_t flat, uint64_t end);
+
 /* That the sources have exactly the values that the output's shape needs (the mapper has seen to
  * it: BUG otherwise), and that rows to be permuted divide into heads. Before any of the above. */
 enum bitconv_status bc_weight_check(const struct bc_weight *w, struct bitconv_error *err);
