@@ -144,8 +144,8 @@ static uint32_t either(uint32_t stated, uint32_t other)
 /* Widths are multiples of this: whole blocks of the packs where the size allows it. */
 static uint32_t unit_of(uint32_t width)
 {
-    if (width < 512) return 64;
-    return width < 1024 ? 128 : 256;
+    if (width < 128) return 64;
+    return width < 512 ? 128 : 256;
 }
 
 static uint32_t ff_width(const struct bc_dummy_kind *kind, uint32_t width)

@@ -171,11 +171,15 @@ enum bitconv_status bc_dummy_tensors_make(const struct bc_dummy_model *model,
                                           struct bc_dummy_tensors *out, struct bitconv_error *err)
 {
     struct building b = {.model = model, .storage = storage, .out = out};
+    float *units = bc_arena_alloc(&out->arena, BC_DUMMY_NUMBERS, sizeof *units);
+    if (units == NULL) return bc_fail_nomem(err, "values of the weights");
+    bc_dummy_units(storage->n_zero, units);
     BC_TRY(bc_dummy_each(model, add_item, &b, err));
     qsort(out->items, out->n, sizeof *out->items, by_name);
     for (size_t i = 0; i < out->n; i++) {
         struct bc_dummy_stored *t = &out->items[i]; /* no more moves: its parts may be pointed to */
         t->view.shape = t->shape;
+        t->values.units = units;
         if (t->content == BC_DUMMY_SCALE) t->view.data = t->scale;
     }
     return BITCONV_OK;
@@ -183,21 +187,36 @@ enum bitconv_status bc_dummy_tensors_make(const struct bc_dummy_model *model,
 
 /* ---- bytes ---- */
 
+/* dst |= codes << shift, byte by byte; no code leaves its byte. Eight at a time: compilers of the
+ * common flags do not do that by themselves. */
+static void or_shifted(const uint8_t *codes, size_t n, unsigned shift, uint8_t *dst)
+{
+    size_t i = 0;
+    for (; i + 8 <= n; i += 8) {
+        uint64_t code, byte;
+        memcpy(&code, codes + i, sizeof code);
+        memcpy(&byte, dst + i, sizeof byte);
+        byte |= code << shift;
+        memcpy(dst + i, &byte, sizeof byte);
+    }
+    for (; i < n; i++)
+        dst[i] = (uint8_t)(dst[i] | (unsigned)codes[i] << shift);
+}
+
 /* Byte i holds rows r, r + R, r + 2R, r + 3R at one column, R = rows / 4 rounded up, lowest bits
  * first; rows that are not there have the code 0. */
 static void pack_bytes(const struct bc_dummy_stored *t, uint64_t first, size_t n, uint8_t *dst)
 {
     const uint64_t group = (t->n_rows + 3) / 4 * t->n_cols;
     const uint64_t total = t->n_rows * t->n_cols;
-    int8_t trits[BC_DUMMY_CHUNK];
+    uint8_t codes[BC_DUMMY_CHUNK];
     memset(dst, 0, n);
     for (unsigned g = 0; g < 4; g++) {
         const uint64_t at = g * group + first;
         if (at >= total) break;
         const size_t part = total - at < n ? (size_t)(total - at) : n;
-        bc_dummy_trits(&t->values, at, part, trits);
-        for (size_t i = 0; i < part; i++)
-            dst[i] = (uint8_t)(dst[i] | (unsigned)(trits[i] + 1) << 2 * g);
+        bc_dummy_codes(&t->values, at, part, codes);
+        or_shifted(codes, part, 2 * g, dst);
     }
 }
 
