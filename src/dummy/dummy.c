@@ -4,8 +4,8 @@
 
 #include <string.h>
 
+#include "dummy/dummy_gguf.h"
 #include "dummy/folder.h"
-#include "dummy/gguf.h"
 
 static const double default_zeros = 1.0 / 3.0;
 

@@ -141,7 +141,7 @@ enum bitconv_status bc_model_read_layers(struct bc_loading *load, struct bitconv
     const uint32_t window = read_window(load);
     /* the number of layers is bounded by the tensors, or by what the list itself holds */
     const bool bounded = load->ckpt->has_weights ? hp->n_layers <= load->ckpt->n_tensors
-                                                   : hp->n_layers <= BC_MAX_LAYERS;
+                                                 : hp->n_layers <= BC_MAX_LAYERS;
     if (!bounded) {
         if (!load->ckpt->has_weights)
             bc_finding(&load->findings, BITCONV_E_LIMIT,

@@ -4,7 +4,7 @@
  * The tensors have no bytes: every planned tensor gets an origin (convert/origin.h) that generates its
  * values, through the same mapping from output to source that a conversion uses. The small files are
  * written to a folder of their own for the readers of config and tokenizer, and removed again. */
-#include "dummy/gguf.h"
+#include "dummy/dummy_gguf.h"
 
 #include <stdlib.h>
 #include <string.h>

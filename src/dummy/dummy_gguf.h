@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  * A synthetic model straight to GGUF: convert's own pipeline over tensors that are made up instead of
  * read. */
-#ifndef BC_DUMMY_GGUF_H
-#define BC_DUMMY_GGUF_H
+#ifndef BC_DUMMY_DUMMY_GGUF_H
+#define BC_DUMMY_DUMMY_GGUF_H
 
 #include "dummy/tensors.h"
 #include "dummy/texts.h"
