@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "convert/emit.h"
+#include "convert/emission.h"
 #include "convert/metadata.h"
 #include "convert/plan_blocks.h"
 #include "convert/plan_pack.h"
