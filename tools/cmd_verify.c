@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: MIT
  * bitconv verify: the proofs that a file is sound and holds what its checkpoint says. */
+#include <errno.h>
+#include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "cmd.h"
@@ -9,7 +12,8 @@
 
 struct settings {
     const char *source, *against, *manifest, *dialect, *kernel_config, *i2s_layout, *report;
-    bool lenient, force;
+    const char *prompt, *tokens, *tolerance;
+    bool lenient, force, forward;
     /* As in convert, for files that were not written with the defaults. */
     const char *target, *name, *pre, *chat_template, *quant, *scale_convention, *embd_type,
         *output_type, *quantize, *keep, *nonfinite;
@@ -17,10 +21,27 @@ struct settings {
     struct option_list meta;
 };
 
+/* What the options of --forward come to. */
+struct forwarding {
+    int32_t *tokens; /* owned */
+    size_t n_tokens;
+    double tolerance;
+};
+
 #define AT(member) offsetof(struct settings, member)
 static const struct option_row options[] = {
     {"source", 0, OPTION_STRING, AT(source), "DIR",
      "compare with this checkpoint: trits, scales,\nvalues, names, metadata"},
+    {"forward", 0, OPTION_FLAG, AT(forward), NULL,
+     "run the model too: with --source, what the file\ncomputes equals the checkpoint's, bit for "
+     "bit"},
+    {"prompt", 0, OPTION_STRING, AT(prompt), "TEXT",
+     "with --forward: the text that is run, by the\nfile's own tokenizer (default: a sentence)"},
+    {"tokens", 0, OPTION_STRING, AT(tokens), "1,2,3", "likewise: token ids"},
+    {"tolerance", 0, OPTION_STRING, AT(tolerance), "X",
+     "with --forward and --source: how far results may\nbe from those of the checkpoint as it is "
+     "stored\n"
+     "(largest absolute difference; default: measured\nonly)"},
     {"manifest", 0, OPTION_STRING, AT(manifest), "FILE", "write what was found as JSON, if ok"},
     {"against", 0, OPTION_STRING, AT(against), "FILE", "compare with a manifest"},
     {"lenient", 0, OPTION_FLAG, AT(lenient), NULL, "I2_S code 3 counts as 0, with a warning"},
@@ -170,8 +191,25 @@ static struct bitconv_convert_options conversion(const struct settings *s)
     return told;
 }
 
+/* "1,2,3" as ids, which are freed by the caller; false when it is no such list. */
+static bool parse_tokens(const char *text, int32_t **ids, size_t *n)
+{
+    size_t cap = 0;
+    for (;; text++) {
+        char *end = NULL;
+        errno = 0;
+        const long id = strtol(text, &end, 10);
+        if (*text < '0' || *text > '9' || errno != 0 || id > INT32_MAX) return false;
+        if (!bc_grow((void **)ids, &cap, *n, sizeof **ids)) return false;
+        (*ids)[(*n)++] = (int32_t)id;
+        text = end;
+        if (*text == '\0') return true;
+        if (*text != ',') return false;
+    }
+}
+
 static int verify(struct ui *ui, const struct globals *globals, const struct settings *s,
-                  const char *file)
+                  const char *file, const struct forwarding *forwarding)
 {
     const struct bitconv_convert_options converted = conversion(s);
     const struct bitconv_verify_options verify_options = {
@@ -184,6 +222,12 @@ static int verify(struct ui *ui, const struct globals *globals, const struct set
         .n_threads = globals->threads,
         .cpu = globals->cpu,
         .conversion = &converted,
+        .forward = s->forward,
+        .prompt = s->prompt,
+        .tokens = forwarding->tokens,
+        .n_tokens = forwarding->n_tokens,
+        .has_tolerance = s->tolerance != NULL,
+        .tolerance = forwarding->tolerance,
     };
     struct verify_view view = {.ui = ui, .file = file};
     struct collector collector = {&view, ui};
@@ -208,6 +252,32 @@ static int verify(struct ui *ui, const struct globals *globals, const struct set
     return status;
 }
 
+/* The options of --forward; 0, or 2 after saying what is wrong with them. */
+static int parse_forwarding(struct ui *ui, const struct settings *s, struct forwarding *out)
+{
+    const char *alone = s->prompt != NULL      ? "--prompt"
+                        : s->tokens != NULL    ? "--tokens"
+                        : s->tolerance != NULL ? "--tolerance"
+                                               : NULL;
+    char *end = NULL;
+    if (!s->forward && alone != NULL)
+        return ui_usage(ui, "verify", "%s: only with --forward", alone);
+    if (s->prompt != NULL && s->tokens != NULL)
+        return ui_usage(ui, "verify", "--prompt and --tokens: only one of them");
+    if (s->tolerance != NULL && s->source == NULL)
+        return ui_usage(ui, "verify", "--tolerance: only with --source");
+    if (s->tolerance != NULL) {
+        out->tolerance = strtod(s->tolerance, &end);
+        if (end == s->tolerance || *end != '\0' || !isfinite(out->tolerance) || out->tolerance < 0)
+            return ui_usage(ui, "verify",
+                            "--tolerance: '%s' is not a finite number that is not negative",
+                            s->tolerance);
+    }
+    if (s->tokens != NULL && !parse_tokens(s->tokens, &out->tokens, &out->n_tokens))
+        return ui_usage(ui, "verify", "--tokens: '%s' is not a list of ids (1,2,3)", s->tokens);
+    return 0;
+}
+
 static int run(struct ui *ui, const struct globals *globals, const void *settings,
                const char *const *args, size_t n_args)
 {
@@ -215,7 +285,11 @@ static int run(struct ui *ui, const struct globals *globals, const void *setting
     if (n_args != 1) return ui_usage(ui, "verify", "one file was expected, %zu given", n_args);
     if (s->nonfinite != NULL && strcmp(s->nonfinite, "zero") != 0)
         return ui_usage(ui, "verify", "--allow-nonfinite: '%s' is not: zero", s->nonfinite);
-    return verify(ui, globals, s, args[0]);
+    struct forwarding forwarding = {.tokens = NULL};
+    int status = parse_forwarding(ui, s, &forwarding);
+    if (status == 0) status = verify(ui, globals, s, args[0], &forwarding);
+    bc_free(forwarding.tokens);
+    return status;
 }
 
 const struct command command_verify = {
@@ -224,6 +298,8 @@ const struct command command_verify = {
     .usage = "verify FILE [--source DIR] [options]",
     .examples = "  bitconv verify model.gguf\n"
                 "  bitconv verify model.gguf --source checkpoint/\n"
+                "  bitconv verify model.gguf --source checkpoint/ --forward\n"
+                "  bitconv verify model.gguf --forward --prompt \"Hello, world\"\n"
                 "  bitconv verify model.gguf --manifest model.json\n"
                 "  bitconv verify copy.gguf --against model.json\n"
                 "  bitconv verify model.safetensors --json\n",

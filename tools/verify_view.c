@@ -155,6 +155,34 @@ static void write_tensor(struct bc_jw *w, const struct bitconv_verified_tensor *
     bc_jw_end_object(w);
 }
 
+/* JSON has no infinities and no NaN. */
+static void key_number(struct bc_jw *w, const char *key, bool there, double value)
+{
+    bc_jw_key(w, key);
+    if (there && isfinite(value))
+        bc_jw_f64(w, value);
+    else
+        bc_jw_null(w);
+}
+
+static void write_distance(struct bc_jw *w, const struct bitconv_distance *d)
+{
+    bc_jw_key(w, "distance");
+    if (!d->measured) {
+        bc_jw_null(w);
+        return;
+    }
+    bc_jw_begin_object(w);
+    bc_jw_key_string(w, "of", d->embedding ? "embedding" : "logits");
+    bc_jw_key(w, "tokens");
+    bc_jw_u64(w, d->n_tokens);
+    key_number(w, "max_difference", true, d->max_difference);
+    key_number(w, "cosine", true, d->cosine);
+    key_number(w, "divergence", !d->embedding, d->divergence);
+    key_number(w, "same_top1", d->n_top1 > 0, (double)d->n_same_top1 / (double)d->n_top1);
+    bc_jw_end_object(w);
+}
+
 void verify_json(const struct verify_view *view, struct bc_buf *out)
 {
     const struct bitconv_verification *it = view->it;
@@ -174,6 +202,7 @@ void verify_json(const struct verify_view *view, struct bc_buf *out)
         write_tensor(&w, &it->tensors[i]);
     bc_jw_end_array(&w);
     bc_jw_key_string(&w, "fingerprint", it->fingerprint[0] != '\0' ? it->fingerprint : NULL);
+    write_distance(&w, &it->distance);
     write_list(&w, "problems", &view->problems);
     write_list(&w, "warnings", &view->warnings);
     bc_jw_end_object(&w);

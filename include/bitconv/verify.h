@@ -25,6 +25,20 @@ struct bitconv_verify_options {
     /* With source: what convert was told where that was not the default (target, quant, pre, meta, ...),
      * so that the checkpoint is read the same way. NULL: nothing. What it writes and how is ignored. */
     const struct bitconv_convert_options *conversion;
+    /* Run the model too: the proofs "forward", "kernels" and, with source, "unquantized". Takes as long
+     * as computing the tokens two to six times; memory beside the mapped files: keys and values of all
+     * tokens (4 bytes * layers * tokens * their width, for one or two runs at a time) and the
+     * activations of at most 128 tokens (all, where the model attends in both directions). */
+    bool forward;
+    /* What is run: ids, or a text for the file's own tokenizer; neither: a fixed sentence (fixed ids
+     * where the file has no tokenizer), repeated until it is longer than sliding windows of up to 632
+     * tokens. */
+    const int32_t *tokens;
+    size_t n_tokens;
+    const char *prompt;
+    /* "unquantized" fails where the largest absolute difference is above the tolerance. */
+    bool has_tolerance;
+    double tolerance;
 };
 
 enum bitconv_verdict { BITCONV_PASSED, BITCONV_FAILED, BITCONV_NOT_RUN };
@@ -32,10 +46,12 @@ enum bitconv_verdict { BITCONV_PASSED, BITCONV_FAILED, BITCONV_NOT_RUN };
 /* One proof: what it covered, or why it was not run. */
 struct bitconv_proof {
     const char *name; /* "structure", "metadata", "packs", "fingerprints", "floats", "source",
-                         "source-metadata", "manifest": always all of them, in this order */
+                         "source-metadata", "manifest", "forward", "kernels", "unquantized": always
+                         all of them, in this order */
     enum bitconv_verdict verdict;
     const char *detail; /* one sentence: what was proven, the first difference, or why not run */
-    uint64_t checked, skipped; /* tensors; keys for source-metadata */
+    /* Tensors; keys for source-metadata, intermediate results for forward, tokens for unquantized. */
+    uint64_t checked, skipped;
 };
 
 struct bitconv_verified_tensor {
@@ -55,6 +71,19 @@ struct bitconv_verified_tensor {
     const char *problem;  /* first difference, NULL when ok */
 };
 
+/* How far the file's results (float activations) are from those of the checkpoint as it is stored, in
+ * float32 and without making weights ternary. */
+struct bitconv_distance {
+    bool measured;  /* else everything else is 0 */
+    bool embedding; /* of pooled vectors of unit length, else of the logits of all tokens */
+    uint64_t n_tokens;
+    double max_difference; /* absolute */
+    double cosine;         /* over all values together */
+    double divergence;     /* logits: Kullback-Leibler divergence of the distribution behind the
+                                   * last token from the checkpoint's, in nats */
+    uint64_t n_same_top1, n_top1; /* logits: tokens whose largest one is the same, of how many */
+};
+
 struct bitconv_verification {
     bool ok; /* no proof failed */
     struct bitconv_proof *proofs;
@@ -62,6 +91,7 @@ struct bitconv_verification {
     struct bitconv_verified_tensor *tensors;
     size_t n_tensors;
     char fingerprint[33];
+    struct bitconv_distance distance; /* the proof "unquantized" */
     void *internal;
 };
 

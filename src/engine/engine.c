@@ -206,8 +206,8 @@ static struct bc_carry carry_ternary(const void *user, const struct bc_model *mo
     return (struct bc_carry){.ternary = ternary, .packed = ternary};
 }
 
-static struct bc_carry carry_stored(const void *user, const struct bc_model *model,
-                                    const struct bc_weight *weight)
+struct bc_carry bc_carry_as_stored(const void *user, const struct bc_model *model,
+                                   const struct bc_weight *weight)
 {
     const bool offline = weight->n_sources > 0 && weight->sources[0].scale != NULL;
     (void)user;
@@ -223,7 +223,7 @@ static enum bitconv_status open_folder(const char *path,
     const struct bc_model_options model_options = {.ternary_outtype = options->as_ternary};
     const struct bc_weight_options weights = {.mode = BC_QUANT_AUTO};
     bc_carry_fn *carry = options->as_ternary  ? carry_ternary
-                         : options->as_stored ? carry_stored
+                         : options->as_stored ? bc_carry_as_stored
                                               : bc_carry_as_runtime;
     BC_TRY(bc_checkpoint_open(path, true, sink, &o->checkpoint, err));
     BC_TRY(bc_model_load(o->checkpoint, &model_options, sink, &o->model, err));

@@ -106,6 +106,8 @@ typedef struct bc_carry bc_carry_fn(const void *user, const struct bc_model *mod
 /* As the model's own runtime has it: linear weights as trits and scale where it multiplies by such,
  * nothing rounded. `user` is not used. */
 bc_carry_fn bc_carry_as_runtime;
+/* Linear weights as stored, but for packed ones, which have no other values than trit * scale. */
+bc_carry_fn bc_carry_as_stored;
 /* As `user`, a struct bc_carry_file, carries the tensor of that name. */
 bc_carry_fn bc_carry_as_file;
 struct bc_carry_file {

@@ -23,6 +23,7 @@ struct bc_tensor_proof {
     bool scanned; /* scan is filled in */
 };
 
+struct bc_forward;
 struct bc_source_state;
 
 /* One run of verify. Everything that the result points to lives in `data`, with the result. */
@@ -37,6 +38,7 @@ struct bc_verifier {
     struct bc_stated stated;         /* what the file says of its packed tensors */
     struct bc_tensor_proof *tensors; /* parallel to result->tensors; NULL unless a GGUF */
     struct bc_source_state *source;  /* proof_source.c; NULL without --source */
+    struct bc_forward *forward;      /* proof_forward.c; NULL without --forward */
     struct bitconv_verification *result;
     struct bc_verification_data *data; /* result->internal */
     uint64_t n_problems;               /* of the proof that is running */
@@ -56,9 +58,14 @@ bc_prove bc_prove_floats;          /* no NaN, no Inf */
 bc_prove bc_prove_source;          /* the checkpoint's trits, scales, values, names and types */
 bc_prove bc_prove_source_metadata; /* the keys that the checkpoint gives */
 bc_prove bc_prove_manifest;        /* equal to a manifest written earlier */
+bc_prove bc_prove_forward;         /* the model run: equal to the checkpoint's computation */
+bc_prove bc_prove_kernels;         /* integer products of every packed row */
+bc_prove bc_prove_unquantized;     /* distance from the checkpoint as stored */
 
 /* Releases what bc_prove_source opened. */
 void bc_source_close(struct bc_verifier *v);
+/* Releases what bc_prove_forward keeps, before the source is closed. */
+void bc_forward_close(struct bc_verifier *v);
 
 /* Records a difference: the proof has failed, its detail is the first one's text, the tensor (index
  * into result->tensors, or BC_NO_TENSOR) is not ok; the text goes to the sink as a FINDING. Texts

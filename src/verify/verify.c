@@ -24,6 +24,9 @@ static const struct proof_row proof_rows[] = {
     {"source", bc_prove_source, true},
     {"source-metadata", bc_prove_source_metadata, true},
     {"manifest", bc_prove_manifest, false},
+    {"forward", bc_prove_forward, true},
+    {"kernels", bc_prove_kernels, true},
+    {"unquantized", bc_prove_unquantized, true},
 };
 enum { N_PROOFS = sizeof proof_rows / sizeof proof_rows[0] };
 
@@ -207,6 +210,7 @@ enum bitconv_status bitconv_verify(const char *path, const struct bitconv_verify
     }
     v.result->internal = v.data;
     const enum bitconv_status status = verify(&v, err);
+    bc_forward_close(&v);
     bc_source_close(&v);
     bc_stated_release(&v.stated);
     bc_pool_free(v.pool);

@@ -1,0 +1,273 @@
+/* SPDX-License-Identifier: MIT
+ * The forward proof: what the file computes is what the checkpoint computes, bit for bit, with float
+ * and with int8 activations; without a checkpoint, that the file computes finite numbers. */
+#include <inttypes.h>
+#include <string.h>
+
+#include "model/model_gguf.h"
+#include "verify/forward.h"
+#include "verify/proofs.h"
+
+/* ---- failures ---- */
+
+/* The tensor that an engine's message is about ("FILE: TENSOR: ..."). */
+static size_t subject(const struct bc_verifier *v, const char *text)
+{
+    const size_t n_path = strlen(v->path);
+    if (strncmp(text, v->path, n_path) != 0 || strncmp(text + n_path, ": ", 2) != 0)
+        return BC_NO_TENSOR;
+    text += n_path + 2;
+    for (size_t i = 0; i < v->result->n_tensors; i++) {
+        const size_t len = strlen(v->result->tensors[i].name);
+        if (strncmp(text, v->result->tensors[i].name, len) == 0 && text[len] == ':') return i;
+    }
+    return BC_NO_TENSOR;
+}
+
+enum bitconv_status bc_forward_failed(struct bc_verifier *v, struct bitconv_proof *proof,
+                                      const struct bitconv_error *why, struct bitconv_error *err)
+{
+    switch (why->status) {
+    case BITCONV_E_CORRUPT:
+    case BITCONV_E_UNSUPPORTED:
+    case BITCONV_E_LIMIT:
+    case BITCONV_E_MISMATCH:
+        break;
+    default:
+        return bc_fail(err, why->status, "%s", why->text);
+    }
+    /* What bitconv cannot run says nothing about the file, unless its checkpoint can be run. */
+    if (why->status == BITCONV_E_UNSUPPORTED && v->source == NULL)
+        bc_not_run(v, proof, "%s", why->text);
+    else
+        bc_problem(v, proof, subject(v, why->text), "%s", why->text);
+    return BITCONV_OK;
+}
+
+/* ---- the source path ---- */
+
+/* The source proof's own rules say which floats hold trit * scale, so that a file which breaks them
+ * cannot make the checkpoint follow. */
+struct carrying {
+    struct bc_carry_file file;
+    const struct bc_source_state *source;
+};
+
+static struct bc_carry carry(const void *user, const struct bc_model *model,
+                             const struct bc_weight *weight)
+{
+    const struct carrying *c = user;
+    struct bc_carry how = bc_carry_as_file(&c->file, model, weight);
+    if (!how.packed && how.blocks == NULL)
+        how.ternary = bc_expects_ternary_values(c->source, weight);
+    return how;
+}
+
+/* A tensor of a type whose rounding the source path does not repeat; NULL: there is none. */
+static const struct bitconv_verified_tensor *foreign_type(const struct bc_verifier *v)
+{
+    static const char *const ours[] = {"F32", "F16", "BF16", "Q8_0"};
+    for (size_t i = 0; i < v->result->n_tensors; i++) {
+        bool known = v->tensors[i].packed.format != NULL;
+        for (size_t k = 0; k < sizeof ours / sizeof *ours; k++)
+            known = known || strcmp(v->result->tensors[i].type, ours[k]) == 0;
+        if (!known) return &v->result->tensors[i];
+    }
+    return NULL;
+}
+
+/* Can activations be quantized at all, and the same way on both paths? Blocks with scales of their
+ * own are multiplied one by one, for which the source path has only their floats. */
+static bool runs_int8(const struct bc_verifier *v)
+{
+    bool any = false;
+    for (size_t i = 0; i < v->result->n_tensors; i++) {
+        if (v->tensors[i].packed.format == NULL) continue;
+        if (!v->tensors[i].scanned || v->tensors[i].scan.blocks.form == BC_SCALES_IN_MANY_BLOCKS)
+            return false;
+        any = true;
+    }
+    return any;
+}
+
+/* ---- comparing ---- */
+
+static const char *mode_name(enum bc_mode mode)
+{
+    return mode == BC_MODE_INT8 ? "int8" : "float";
+}
+
+/* The weight that a result is named after, so that it is marked in the table. */
+static size_t weight_of(const struct bc_verifier *v, const char *name)
+{
+    struct bc_buf weight = {0};
+    bc_buf_printf(&weight, "%s.weight", name);
+    const size_t index = weight.failed ? BC_NO_TENSOR : bc_tensor_index(v, bc_buf_str(&weight));
+    bc_buf_release(&weight);
+    return index;
+}
+
+static void report(struct bc_verifier *v, struct bitconv_proof *proof, enum bc_mode mode,
+                   const struct bc_forward_difference *d)
+{
+    const size_t tensor = weight_of(v, d->name);
+    const char *activations = mode_name(mode);
+    if (d->other_name[0] != '\0')
+        bc_problem(v, proof, tensor,
+                   "%s activations: the checkpoint computes %s where the file computes %s",
+                   activations, d->name[0] != '\0' ? d->name : "nothing", d->other_name);
+    else if (d->other_shape)
+        bc_problem(v, proof, tensor,
+                   "%s: %s activations: %" PRIu64 " values, the checkpoint gives another number",
+                   d->name, activations, d->n_values);
+    else
+        bc_problem(v, proof, tensor,
+                   "%s: %s activations: %" PRIu64 " of %" PRIu64
+                   " values differ, everything before is equal; the first, value %" PRIu64
+                   " of token %" PRIu64 ", is %.9g, the checkpoint gives %.9g",
+                   d->name, activations, d->n_different, d->n_values, d->index, d->token,
+                   (double)d->second, (double)d->first);
+}
+
+static enum bitconv_status compare_modes(struct bc_verifier *v, struct bc_forward *f,
+                                         struct bitconv_proof *proof, struct bitconv_engine *source,
+                                         bool int8, struct bitconv_error *err)
+{
+    struct bc_forward_difference difference;
+    for (enum bc_mode mode = BC_MODE_FLOAT; mode <= (int8 ? BC_MODE_INT8 : BC_MODE_FLOAT); mode++) {
+        uint64_t n = 0;
+        struct bitconv_error why = {.status = BITCONV_OK};
+        source->mode = f->file->mode = mode;
+        if (bc_forward_compare(v, f, source, f->file, &difference, &n, &why) != BITCONV_OK)
+            BC_TRY(bc_forward_failed(v, proof, &why, err));
+        else if (difference.found)
+            report(v, proof, mode, &difference);
+        proof->checked += n;
+    }
+    return BITCONV_OK;
+}
+
+static enum bitconv_status check_modes(struct bc_verifier *v, struct bc_forward *f,
+                                       struct bitconv_proof *proof, bool int8,
+                                       struct bitconv_error *err)
+{
+    for (enum bc_mode mode = BC_MODE_FLOAT; mode <= (int8 ? BC_MODE_INT8 : BC_MODE_FLOAT); mode++) {
+        uint64_t n = 0;
+        struct bitconv_error why = {.status = BITCONV_OK};
+        f->file->mode = mode;
+        if (bc_forward_check(v, f, f->file, &n, &why) != BITCONV_OK)
+            BC_TRY(bc_forward_failed(v, proof, &why, err));
+        proof->checked += n;
+    }
+    return BITCONV_OK;
+}
+
+static void conclude(struct bc_verifier *v, const struct bc_forward *f, struct bitconv_proof *proof,
+                     bool int8, const char *outcome)
+{
+    struct bc_buf window = {0};
+    if (f->unseen_window != 0)
+        bc_buf_printf(&window,
+                      "; the sliding window of %" PRIu32
+                      " tokens is longer than the text and cannot show",
+                      f->unseen_window);
+    bc_conclude(v, proof, "%s, %s activations: %" PRIu64 " intermediate results %s%s", f->what,
+                int8 ? "float and int8" : "float", proof->checked, outcome, bc_buf_str(&window));
+    bc_buf_release(&window);
+}
+
+static enum bitconv_status against_source(struct bc_verifier *v, struct bc_forward *f,
+                                          struct bitconv_proof *proof,
+                                          const struct bitconv_engine_options *options,
+                                          struct bitconv_error *err)
+{
+    const struct bc_source_state *s = v->source;
+    const struct carrying carrying = {{v->container.gguf, &v->stated}, s};
+    const bool int8 = runs_int8(v);
+    struct bitconv_engine *source = NULL;
+    struct bitconv_error why = {.status = BITCONV_OK};
+    f->total = f->hp.n_layers * (int8 ? 4u : 2u);
+    if (bc_engine_open_model(s->model, &s->weight_options, carry, &carrying, v->pool, options,
+                             v->sink, &source, &why) != BITCONV_OK)
+        return bc_forward_failed(v, proof, &why, err);
+    const enum bitconv_status status = compare_modes(v, f, proof, source, int8, err);
+    bitconv_engine_close(source);
+    BC_TRY(status);
+    conclude(v, f, proof, int8,
+             "equal to the checkpoint's bit for bit, from the embedding to the last");
+    return BITCONV_OK;
+}
+
+static enum bitconv_status alone(struct bc_verifier *v, struct bc_forward *f,
+                                 struct bitconv_proof *proof,
+                                 const struct bitconv_verified_tensor *foreign,
+                                 struct bitconv_error *err)
+{
+    const bool int8 = runs_int8(v);
+    struct bc_buf outcome = {0};
+    f->total = f->hp.n_layers * (int8 ? 2u : 1u);
+    BC_TRY(check_modes(v, f, proof, int8, err));
+    bc_buf_puts(&outcome, "of the right shapes, all finite; ");
+    if (foreign != NULL)
+        bc_buf_printf(&outcome,
+                      "not compared with the checkpoint, because convert does not write %s (%s)",
+                      foreign->type, foreign->name);
+    else
+        bc_buf_puts(&outcome, "with --source DIR they are compared");
+    conclude(v, f, proof, int8, bc_buf_str(&outcome));
+    bc_buf_release(&outcome);
+    return BITCONV_OK;
+}
+
+/* ---- the proof ---- */
+
+/* Hyper-parameters and tokens, then the engine over the file. */
+static enum bitconv_status open_file(struct bc_verifier *v, struct bc_forward *f,
+                                     struct bitconv_engine_options *options,
+                                     struct bitconv_proof *proof, struct bitconv_error *err)
+{
+    const struct bc_arch *arch;
+    struct bitconv_error why = {.status = BITCONV_OK};
+    if (bc_hparams_from_gguf(v->container.gguf, &f->arena, NULL, &arch, &f->hp, &why) != BITCONV_OK)
+        return bc_forward_failed(v, proof, &why, err);
+    BC_TRY(bc_forward_prompt(v, f, err));
+    options->n_ctx = (uint32_t)f->n_tokens;
+    if (bc_engine_open_gguf(v->container.gguf, &v->stated, v->pool, options, v->sink, &f->file,
+                            &why) != BITCONV_OK)
+        return bc_forward_failed(v, proof, &why, err);
+    return BITCONV_OK;
+}
+
+enum bitconv_status bc_prove_forward(struct bc_verifier *v, struct bitconv_proof *proof,
+                                     struct bitconv_error *err)
+{
+    struct bitconv_engine_options options = {.cpu = v->options->cpu, .check = true};
+    if (!v->options->forward) {
+        bc_not_run(v, proof, "no --forward given");
+        return BITCONV_OK;
+    }
+    if (v->result->n_tensors == 0) {
+        bc_not_run(v, proof, "the file holds the vocabulary alone, no tensors");
+        return BITCONV_OK;
+    }
+    v->forward = bc_alloc_array(1, sizeof *v->forward);
+    if (v->forward == NULL) return bc_fail_nomem(err, "the forward proof");
+    BC_TRY(open_file(v, v->forward, &options, proof, err));
+    if (v->forward->file == NULL) return BITCONV_OK;
+    const struct bitconv_verified_tensor *foreign = foreign_type(v);
+    if (v->source != NULL && foreign == NULL)
+        BC_TRY(against_source(v, v->forward, proof, &options, err));
+    else
+        BC_TRY(alone(v, v->forward, proof, v->source != NULL ? foreign : NULL, err));
+    bc_progress(v->sink, "computing", v->forward->total, v->forward->total);
+    return BITCONV_OK;
+}
+
+void bc_forward_close(struct bc_verifier *v)
+{
+    if (v->forward == NULL) return;
+    bitconv_engine_close(v->forward->file);
+    bc_arena_release(&v->forward->arena);
+    bc_free(v->forward);
+    v->forward = NULL;
+}
