@@ -114,19 +114,26 @@ struct bc_carry bc_carry_as_file(const void *user, const struct bc_model *model,
 
 /* ---- finding ---- */
 
+/* Scales as float16 holds them: of their own, because the exact ones decide about the trits. */
+static const float *scales_as_f16(struct source_provider *p, const struct bc_ternary *t)
+{
+    float *scales = bc_arena_alloc(&p->base.arena, t->n_scales, sizeof *scales);
+    for (uint32_t i = 0; i < t->n_scales && scales != NULL; i++)
+        scales[i] = bc_f16_to_f32(bc_f32_to_f16(t->scales[i]));
+    return scales;
+}
+
 static enum bitconv_status decide(struct source_provider *p, struct decided *d,
                                   struct bc_tensor *out, struct bitconv_error *err)
 {
     if (!d->carry.ternary) return bc_weight_check(d->weight, err);
     BC_TRY(bc_ternary_decide(p->model, d->weight, &p->options, p->base.kernels, p->base.pool,
                              p->base.sink, &d->ternary, err));
-    for (uint32_t i = 0; i < d->ternary.n_scales && d->carry.scale_f16; i++)
-        d->ternary.scales[i] = bc_f16_to_f32(bc_f32_to_f16(d->ternary.scales[i]));
     if (!d->carry.packed) return BITCONV_OK;
     out->ternary = true;
-    out->scales = d->ternary.scales;
+    out->scales = d->carry.scale_f16 ? scales_as_f16(p, &d->ternary) : d->ternary.scales;
     out->n_scales = d->ternary.n_scales;
-    return BITCONV_OK;
+    return out->scales != NULL ? BITCONV_OK : bc_fail_nomem(err, "scales of a tensor");
 }
 
 static enum bitconv_status find(struct bc_provider *base, const char *name, struct bc_tensor *out,

@@ -256,25 +256,36 @@ static void rotate_token(void *ctx, size_t t, unsigned worker)
                            s->sines + (s->room + t) * half);
 }
 
+/* One of the norms around the blocks of a layer, which does nothing where it is absent. */
+static enum bitconv_status norm_of_layer(struct bitconv_session *s, uint32_t layer,
+                                         const char *what, const struct bc_norm *norm,
+                                         const float *x, float *y, struct bitconv_error *err)
+{
+    bc_session_norm(s, norm, 1, x, y);
+    if (norm->weight == NULL) return BITCONV_OK;
+    return bc_session_note(s, layer, what, y, (size_t)s->n_new, s->g->hp.n_embd, err);
+}
+
 static enum bitconv_status run_layer(struct bitconv_session *s, uint32_t layer,
                                      struct bitconv_error *err)
 {
     const struct bc_layer *l = &s->g->layers[layer];
     const size_t d = s->g->hp.n_embd, n = (size_t)s->n_new;
-    bc_session_norm(s, &l->attn_norm, 1, s->x, s->h);
+    float *const x = s->x, *const h = s->h, *const y = s->y;
+    BC_TRY(norm_of_layer(s, layer, "attn_norm", &l->attn_norm, x, h, err));
     if (l->conv != NULL)
-        BC_TRY(bc_short_convolution(s, layer, s->h, s->y, err));
+        BC_TRY(bc_short_convolution(s, layer, h, y, err));
     else
-        BC_TRY(bc_attention(s, layer, s->h, s->y, err));
-    bc_session_norm(s, &l->post_attn_norm, 1, s->y, s->y);
-    bc_add(s->x, s->y, n * d);
-    bc_session_norm(s, &l->attn_out_norm, 1, s->x, s->x);
-    bc_session_norm(s, &l->ffn_norm, 1, s->x, s->h);
-    BC_TRY(bc_feed_forward(s, layer, s->h, s->y, err));
-    bc_session_norm(s, &l->post_ffn_norm, 1, s->y, s->y);
-    bc_add(s->x, s->y, n * d);
-    bc_session_norm(s, &l->layer_out_norm, 1, s->x, s->x);
-    return bc_session_note(s, layer, "out", s->x, n, d, err);
+        BC_TRY(bc_attention(s, layer, h, y, err));
+    BC_TRY(norm_of_layer(s, layer, "post_attention_norm", &l->post_attn_norm, y, y, err));
+    bc_add(x, y, n * d);
+    BC_TRY(norm_of_layer(s, layer, "attn_output_norm", &l->attn_out_norm, x, x, err));
+    BC_TRY(norm_of_layer(s, layer, "ffn_norm", &l->ffn_norm, x, h, err));
+    BC_TRY(bc_feed_forward(s, layer, h, y, err));
+    BC_TRY(norm_of_layer(s, layer, "post_ffw_norm", &l->post_ffn_norm, y, y, err));
+    bc_add(x, y, n * d);
+    BC_TRY(norm_of_layer(s, layer, "layer_output_norm", &l->layer_out_norm, x, x, err));
+    return bc_session_note(s, layer, "out", x, n, d, err);
 }
 
 /* Logits of rows of hidden states. */
