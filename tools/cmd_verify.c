@@ -39,9 +39,8 @@ static const struct option_row options[] = {
      "with --forward: the text that is run, by the\nfile's own tokenizer (default: a sentence)"},
     {"tokens", 0, OPTION_STRING, AT(tokens), "1,2,3", "likewise: token ids"},
     {"tolerance", 0, OPTION_STRING, AT(tolerance), "X",
-     "with --forward and --source: how far results may\nbe from those of the checkpoint as it is "
-     "stored\n"
-     "(largest absolute difference; default: measured\nonly)"},
+     "with --forward, --source: how far results may\nbe from those of the checkpoint as stored\n"
+     "(largest absolute difference; default: any)"},
     {"manifest", 0, OPTION_STRING, AT(manifest), "FILE", "write what was found as JSON, if ok"},
     {"against", 0, OPTION_STRING, AT(against), "FILE", "compare with a manifest"},
     {"lenient", 0, OPTION_FLAG, AT(lenient), NULL, "I2_S code 3 counts as 0, with a warning"},

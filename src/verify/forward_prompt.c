@@ -3,7 +3,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "bitconv/tokenizer.h"
+#include "bitconv/tokenize.h"
 #include "verify/forward.h"
 
 static const char default_text[] =
@@ -99,15 +99,17 @@ static enum bitconv_status repeat(struct bc_forward *f, size_t n, struct bitconv
     return BITCONV_OK;
 }
 
-/* A window shows only in texts that are longer; the windows of the file and of the checkpoint may
+/* What nobody has chosen is cut where the model has no more positions, and made longer than windows.
+ * A window shows only in texts that are longer; the windows of the file and of the checkpoint may
  * differ, so both are looked at. */
-static enum bitconv_status outgrow_windows(const struct bc_verifier *v, struct bc_forward *f,
-                                           bool chosen, struct bitconv_error *err)
+static enum bitconv_status fit_length(const struct bc_verifier *v, struct bc_forward *f,
+                                      bool chosen, struct bitconv_error *err)
 {
     const struct bc_hparams *source =
         v->source != NULL && v->source->model != NULL ? &v->source->model->hp : &f->hp;
     const struct bc_hparams *both[] = {&f->hp, source};
     const uint32_t n_ctx = f->hp.n_ctx < source->n_ctx ? f->hp.n_ctx : source->n_ctx;
+    if (!chosen && f->n_tokens > n_ctx && n_ctx > 0) f->n_tokens = n_ctx;
     for (size_t i = 0; i < 2; i++) {
         const uint32_t window = window_of(both[i]);
         if (window == 0 || window >= n_ctx || window < f->n_tokens) continue;
@@ -157,7 +159,7 @@ enum bitconv_status bc_forward_prompt(struct bc_verifier *v, struct bc_forward *
         BC_TRY(default_tokens(v, f, &of, err));
     }
     BC_TRY(check_tokens(v, f, err));
-    BC_TRY(outgrow_windows(v, f, o->tokens != NULL || o->prompt != NULL, err));
+    BC_TRY(fit_length(v, f, o->tokens != NULL || o->prompt != NULL, err));
     f->what =
         bc_arena_printf(&f->arena, "%zu token%s%s", f->n_tokens, f->n_tokens == 1 ? "" : "s", of);
     return f->what != NULL ? BITCONV_OK : bc_fail_nomem(err, "tokens");
