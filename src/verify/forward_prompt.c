@@ -109,6 +109,10 @@ static enum bitconv_status fit_length(const struct bc_verifier *v, struct bc_for
         v->source != NULL && v->source->model != NULL ? &v->source->model->hp : &f->hp;
     const struct bc_hparams *both[] = {&f->hp, source};
     const uint32_t n_ctx = f->hp.n_ctx < source->n_ctx ? f->hp.n_ctx : source->n_ctx;
+    if (chosen && f->n_tokens > source->n_ctx)
+        return bc_fail(err, BITCONV_E_LIMIT,
+                       "%s: %zu tokens to run, the model has positions for %" PRIu32, v->path,
+                       f->n_tokens, source->n_ctx);
     if (!chosen && f->n_tokens > n_ctx && n_ctx > 0) f->n_tokens = n_ctx;
     for (size_t i = 0; i < 2; i++) {
         const uint32_t window = window_of(both[i]);

@@ -244,6 +244,21 @@ static void window_is_missing(void **state)
     assert_false(t->run.result->ok); /* the metadata has the difference */
 }
 
+/* A window that is longer than the default text makes the text longer. */
+static void windows_are_outgrown(void **state)
+{
+    struct tamper *t = *state;
+    const struct gguf_edit drop = {.name = "gemma3.attention.sliding_window", .drop = true};
+    convert_run_model(t->r, "gemma3-embed", NULL, 0);
+    model_copy_config(t->r->model, "\"sliding_window\": 4", "\"sliding_window\": 100");
+    convert_run_accept(t->r, "i2_s");
+    caught(t, &drop, 1, "blk.0.attn (the heads' outputs");
+    assert_true(verify_run_says(&t->run.problems, "of token 100, is"));
+    verify_source(t, t->r->out);
+    const struct bitconv_proof *forward = verify_run_proof(&t->run, "forward");
+    assert_non_null(strstr(forward->detail, "108 tokens of the default text"));
+}
+
 /* ---- what cannot be run ---- */
 
 static void nonfinite_results_are_named(void **state)
@@ -408,6 +423,13 @@ static void tokens_are_checked(void **state)
     assert_true(verify_run_says(&t->run.problems, "token 1 to run is 320"));
     verify_as(t, t->r->out, empty);
     assert_int_equal(t->run.status, BITCONV_E_ARG);
+    int32_t many[65] = {0}; /* bert has 64 positions */
+    const struct bitconv_verify_options too_many = {.tokens = many, .n_tokens = 65};
+    make(t, "bert", "f32");
+    verify_as(t, t->r->out, too_many);
+    assert_int_equal(t->run.status, BITCONV_E_LIMIT);
+    assert_true(
+        verify_run_says(&t->run.problems, "65 tokens to run, the model has positions for 64"));
 }
 
 /* A text of the user wants the tokenizer; the default text can do without. */
@@ -582,6 +604,7 @@ int main(void)
         TEST(rope_base_is_another),
         TEST(rope_frequencies_are_missing),
         TEST(window_is_missing),
+        TEST(windows_are_outgrown),
         TEST(nonfinite_results_are_named),
         TEST(shapes_are_checked),
         TEST(missing_tensors_are_named),
