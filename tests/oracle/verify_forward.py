@@ -22,7 +22,7 @@ if not stage.exists():
 TOLD = {"--target", "--name", "--pre", "--chat-template", "--quant", "--scale-convention", "--embd-type", "--output-type", "--quantize",
         "--keep", "--meta", "--allow-nonfinite", "--kernel-config", "--i2s-layout", "--trim-vocab"}
 FLAGS = {"--trim-vocab"}
-STOCK_TYPES = {"q8_0", "tq1_0"}  # cli.forward has the others
+STOCK_TYPES = {"tq1_0"}  # cli.forward has the others
 failures = 0
 
 

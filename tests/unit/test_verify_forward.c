@@ -400,8 +400,8 @@ static void nothing_is_run_unasked(void **state)
 {
     static const char *const names[] = {"forward", "kernels", "unquantized"};
     struct tamper *t = *state;
-    const struct bitconv_verify_options options = {.n_threads = 1, .source = t->r->model};
     make(t, "bitnet", "i2_s");
+    const struct bitconv_verify_options options = {.n_threads = 1, .source = t->r->model};
     verify_run(&t->run, t->r->out, &options);
     assert_true(verify_run_ok(&t->run));
     for (size_t i = 0; i < 3; i++) {
@@ -436,9 +436,9 @@ static void tokens_are_checked(void **state)
 static void prompts_want_a_tokenizer(void **state)
 {
     struct tamper *t = *state;
-    const struct bitconv_verify_options prompt = {.prompt = "Hello", .source = t->r->model};
     const struct gguf_edit edit = {.name = "tokenizer.ggml.tokens", .drop = true};
     make(t, "bitnet", "i2_s");
+    const struct bitconv_verify_options prompt = {.prompt = "Hello", .source = t->r->model};
     verify_as(t, t->r->out, prompt);
     assert_true(verify_run_ok(&t->run));
     assert_non_null(strstr(verify_run_proof(&t->run, "forward")->detail, "of the prompt"));
