@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "base/bytes.h"
+#include "base/digest.h"
 #include "base/file.h"
 #include "base/json.h"
 #include "base/mem.h"
@@ -22,7 +23,6 @@
 #include "formats/dequant.h"
 #include "formats/q8_0.h"
 #include "io/gguf_types.h"
-#include "support/sha256.h"
 #include "support/temp_dir.h"
 #include "support/verify_run.h"
 
@@ -165,7 +165,7 @@ static void check_sha256(const uint8_t *data, size_t size, const struct bc_json 
                          const char *key, const char *what)
 {
     char hex[65];
-    sha256_hex(data, size, hex);
+    bc_sha256_hex(data, size, hex);
     if (strcmp(hex, bc_json_string(bc_json_get(entry, key))) != 0)
         fail_msg("%s: %s is %s", what, key, hex);
 }

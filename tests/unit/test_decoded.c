@@ -14,11 +14,11 @@
 #include <string.h>
 
 #include "base/bytes.h"
+#include "base/digest.h"
 #include "base/json.h"
 #include "bitconv/inspect.h"
 #include "io/gguf_types.h"
 #include "support/rng.h"
-#include "support/sha256.h"
 #include "support/temp_dir.h"
 #include "support/verify_run.h"
 #include "verify/decoded.h"
@@ -79,7 +79,7 @@ static void check_values(const struct bitconv_inspected_values *v, const struct 
     for (size_t i = 0; i < 8; i++)
         sprintf(first + 9 * i, "%08x%s", (unsigned)bc_get_u32(bytes + 4 * i), i < 7 ? " " : "");
     if (strcmp(first, e->first) != 0) fail_msg("%s: %s, not %s", e->type, first, e->first);
-    sha256_hex(bytes, 4 * v->n, hex);
+    bc_sha256_hex(bytes, 4 * v->n, hex);
     if (strcmp(hex, sha256) != 0) fail_msg("%s: the values hash to %s", e->type, hex);
     free(bytes);
 }

@@ -14,13 +14,13 @@
 #include <string.h>
 
 #include "base/bytes.h"
+#include "base/digest.h"
 #include "base/json.h"
 #include "base/mem.h"
 #include "formats/dequant.h"
 #include "io/gguf_types.h"
 #include "support/guard.h"
 #include "support/rng.h"
-#include "support/sha256.h"
 
 static const struct bc_dequant *row_of(const char *name)
 {
@@ -100,7 +100,7 @@ static void check_entry(const struct entry *e, const char *sha256)
     }
     for (size_t i = 0; i < n; i++)
         bc_put_f32(bytes + 4 * i, values[i]);
-    sha256_hex(bytes, 4 * n, hex);
+    bc_sha256_hex(bytes, 4 * n, hex);
     if (strcmp(hex, sha256) != 0) fail_msg("%s: the values hash to %s", e->type, hex);
 }
 

@@ -15,12 +15,12 @@
 #include <string.h>
 
 #include "base/bytes.h"
+#include "base/digest.h"
 #include "base/file.h"
 #include "base/json.h"
 #include "formats/format.h"
 #include "quant/quantize.h"
 #include "support/rng.h"
-#include "support/sha256.h"
 
 static struct bc_json *expectations;
 static char folder[1024];
@@ -104,7 +104,7 @@ static void check_sha256(const struct bc_json *entry, const char *key, const uin
                          size_t size)
 {
     char hex[65];
-    sha256_hex(data, size, hex);
+    bc_sha256_hex(data, size, hex);
     if (strcmp(hex, string_of(entry, key)) != 0)
         fail_msg("%" PRIu64 " x %" PRIu64 ": %s is %s, expected %s", number_of(entry, "M"),
                  number_of(entry, "K"), key, hex, string_of(entry, key));
@@ -144,7 +144,7 @@ static void test_i2_s_entries(void **state)
 static const struct bc_json *entry_of_file(const struct bc_file *file)
 {
     char hex[65];
-    sha256_hex(file->data, (size_t)file->size, hex);
+    bc_sha256_hex(file->data, (size_t)file->size, hex);
     const struct bc_json *e = bc_json_first(bc_json_get(expectations, "i2_s"));
     while (e != NULL && strcmp(string_of(e, "sha256"), hex) != 0)
         e = bc_json_next(e);
@@ -240,7 +240,7 @@ static void check_float_entry(const struct bc_json *entry)
     format->pack(k, &shape, trits, 0, shape.n, packed);
     format->put_scales(&shape, &mean, 1, packed);
     char hex[65];
-    sha256_hex(packed, format->size(&shape), hex);
+    bc_sha256_hex(packed, format->size(&shape), hex);
     assert_string_equal(hex, string_of(expected, "sha256"));
     free(data);
     free(w);
@@ -262,7 +262,7 @@ static void test_sha256_itself(void **state)
 {
     (void)state;
     char hex[65];
-    sha256_hex((const uint8_t *)"abc", 3, hex); /* FIPS 180-4's own example */
+    bc_sha256_hex((const uint8_t *)"abc", 3, hex); /* FIPS 180-4's own example */
     assert_string_equal(hex, "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
 }
 

@@ -14,12 +14,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/digest.h"
 #include "base/file.h"
 #include "base/json.h"
 #include "formats/format.h"
 #include "formats/tiling.h"
 #include "quant/kernels.h"
-#include "support/sha256.h"
 #include "support/trits.h"
 
 static struct bc_json *expectations;
@@ -91,7 +91,7 @@ static void check_entry(const struct bc_json *entry)
     assert_true(trits != NULL && back != NULL && packed != NULL);
     f->pack(kernels, &shape, trits, 0, shape.n, packed);
     f->put_scales(&shape, &scale, 1, packed);
-    sha256_hex(packed, number_of(entry, "packed_nbytes"), hex);
+    bc_sha256_hex(packed, number_of(entry, "packed_nbytes"), hex);
     if (strcmp(hex, string_of(entry, "packed_sha256")) != 0)
         fail_msg("%s %" PRIu64 " x %" PRIu64 ": packed bytes differ", f->name, shape.rows,
                  shape.cols);
@@ -147,7 +147,7 @@ static void test_files(void **state)
         struct bitconv_error err = {0};
         snprintf(path, sizeof path, "%s/packs/%s", golden, string_of(e, "file"));
         if (bc_file_open(path, &file, &err) != BITCONV_OK) fail_msg("%s", err.text);
-        sha256_hex(file.data, (size_t)file.size, hex);
+        bc_sha256_hex(file.data, (size_t)file.size, hex);
         if (strcmp(hex, string_of(e, "packed_sha256")) == 0) {
             const struct bc_pack_shape shape = shape_of(e);
             int8_t *trits =

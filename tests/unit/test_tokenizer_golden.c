@@ -11,9 +11,9 @@
 #include <cmocka.h>
 
 #include "base/bytes.h"
+#include "base/digest.h"
 #include "base/file.h"
 #include "base/json.h"
-#include "support/sha256.h"
 #include "support/temp_dir.h"
 #include "support/tokenizer_run.h"
 
@@ -247,7 +247,7 @@ static unsigned compare(const struct tokenizer_run *run, const char *key,
         fail_msg("%s: %llu elements instead of %llu", key, (unsigned long long)value->count,
                  (unsigned long long)count);
     char found[65];
-    sha256_hex(value->data, (size_t)value->size, found);
+    bc_sha256_hex(value->data, (size_t)value->size, found);
     if (strcmp(found, digest) != 0) fail_msg("%s: the bytes differ", key);
     return 1;
 }
