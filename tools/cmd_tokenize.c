@@ -5,11 +5,11 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/file.h"
-#include "base/json.h"
 #include "base/utf8.h"
 #include "bitconv/tokenize.h"
 #include "cmd.h"
+#include "model_run.h"
+#include "text_lines.h"
 #include "tokenize_view.h"
 
 struct settings {
@@ -59,93 +59,42 @@ static int encode_text(struct ui *ui, const struct globals *globals, const struc
 
 /* ---- a file of texts ---- */
 
-/* A line of the file as the text it stands for; `scratch` holds what a JSON string becomes. */
-static enum bitconv_status text_of_line(const struct settings *s, const char **text, size_t *len,
-                                        struct bc_buf *scratch, struct bitconv_error *err)
-{
-    struct bc_json *json = NULL;
-    if (!s->escaped) return BITCONV_OK;
-    BC_TRY(bc_json_parse(*text, *len, s->file, &json, err));
-    const char *const string = bc_json_string(json);
-    bc_buf_clear(scratch);
-    if (string != NULL) bc_buf_puts(scratch, string);
-    bc_json_free(json);
-    if (string == NULL)
-        return bc_fail(err, BITCONV_E_CORRUPT, "%s: a line is not a JSON string", s->file);
-    if (scratch->failed) return bc_fail_nomem(err, "text");
-    *text = bc_buf_str(scratch);
-    *len = scratch->size;
-    return BITCONV_OK;
-}
+struct encoding {
+    const struct settings *s;
+    const struct bitconv_tokenizer *tok;
+    struct bitconv_ids ids;
+    struct bc_buf out;
+};
 
-static enum bitconv_status encode_line(const struct settings *s,
-                                       const struct bitconv_tokenizer *tok, const char *text,
-                                       size_t len, struct bitconv_ids *ids, struct bc_buf *scratch,
-                                       struct bc_buf *out, struct bitconv_error *err)
+static enum bitconv_status encode_line(void *user, const struct text_line *line,
+                                       struct bitconv_error *err)
 {
-    BC_TRY(text_of_line(s, &text, &len, scratch, err));
-    ids->n = 0;
-    BC_TRY(bitconv_tokenizer_encode(tok, text, len, !s->no_special, ids, err));
-    if (s->ids)
-        tokenize_ids(ids, out);
+    struct encoding *e = user;
+    e->ids.n = 0;
+    BC_TRY(
+        bitconv_tokenizer_encode(e->tok, line->text, line->len, !e->s->no_special, &e->ids, err));
+    if (e->s->ids)
+        tokenize_ids(&e->ids, &e->out);
     else
-        tokenize_json_line(tok, text, len, ids, out);
-    return out->failed ? bc_fail_nomem(err, "output") : BITCONV_OK;
-}
-
-static enum bitconv_status encode_lines(const struct settings *s,
-                                        const struct bitconv_tokenizer *tok,
-                                        const struct bc_file *file, struct ui *ui,
-                                        struct bitconv_error *err)
-{
-    struct bitconv_ids ids = {0};
-    struct bc_buf out = {0};
-    struct bc_buf scratch = {0};
-    enum bitconv_status status = BITCONV_OK;
-    const char *const text = (const char *)file->data;
-    const size_t size = (size_t)file->size;
-    for (size_t at = 0; at < size && status == BITCONV_OK;) {
-        const char *const newline = memchr(text + at, '\n', size - at);
-        const size_t len = newline == NULL ? size - at : (size_t)(newline - text) - at;
-        status = encode_line(s, tok, text + at, len, &ids, &scratch, &out, err);
-        at += len + 1;
-        ui_write(&out);
-        bc_buf_clear(&out);
-        if (ui->sink.cancel != NULL && *ui->sink.cancel != 0)
-            status = bc_fail(err, BITCONV_E_CANCELED, "interrupted");
-    }
-    bitconv_ids_release(&ids);
-    bc_buf_release(&out);
-    bc_buf_release(&scratch);
-    return status;
+        tokenize_json_line(e->tok, line->text, line->len, &e->ids, &e->out);
+    if (e->out.failed) return bc_fail_nomem(err, "output");
+    ui_write(&e->out);
+    bc_buf_clear(&e->out);
+    return BITCONV_OK;
 }
 
 static int encode_file(struct ui *ui, const struct settings *s, const struct bitconv_tokenizer *tok)
 {
-    struct bc_file file;
+    struct encoding e = {.s = s, .tok = tok};
     struct bitconv_error err = {0};
-    if (bc_file_open(s->file, &file, &err) != BITCONV_OK) return ui_fail(ui, &err);
-    const enum bitconv_status status = encode_lines(s, tok, &file, ui, &err);
-    bc_file_close(&file);
+    const enum bitconv_status status =
+        text_lines_each(s->file, s->escaped, NULL, &ui->sink, encode_line, &e, &err);
+    bitconv_ids_release(&e.ids);
+    bc_buf_release(&e.out);
     return status == BITCONV_OK ? 0 : ui_fail(ui, &err);
 }
 
 /* ---- ids to text ---- */
-
-/* "1,2,3" with commas or blanks between; false when it is something else. */
-static bool parse_ids(const char *text, struct bitconv_ids *ids)
-{
-    while (*text != '\0') {
-        text += strspn(text, ", ");
-        if (*text == '\0') break;
-        const size_t n = strspn(text, "0123456789");
-        if (n == 0 || n > 9) return false;
-        if (!bc_grow((void **)&ids->ids, &ids->cap, ids->n, sizeof *ids->ids)) return false;
-        ids->ids[ids->n++] = (uint32_t)strtoul(text, NULL, 10);
-        text += n;
-    }
-    return true;
-}
 
 static void put_text(const struct globals *globals, const struct bitconv_text *text,
                      struct bc_buf *out)
@@ -170,7 +119,7 @@ static int decode_ids(struct ui *ui, const struct globals *globals, const struct
     struct bitconv_error err = {0};
     struct bc_buf out = {0};
     int status;
-    if (!parse_ids(s->decode, &ids)) {
+    if (!model_parse_ids(s->decode, &ids)) {
         status =
             ui_usage(ui, "tokenize", "--decode: \"%s\" is not a list of ids (1,2,3)", s->decode);
     } else if (bitconv_tokenizer_decode(tok, ids.ids, ids.n, s->no_special, &text, &err) !=

@@ -24,6 +24,7 @@
 #include "bitconv/dummy.h"
 #include "bitconv/engine.h"
 #include "bitconv/export.h"
+#include "bitconv/generate.h"
 #include "bitconv/gguf.h"
 #include "bitconv/inspect.h"
 #include "bitconv/repack.h"
