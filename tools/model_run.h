@@ -4,7 +4,7 @@
 #define BC_TOOLS_MODEL_RUN_H
 
 #include "bitconv/engine.h"
-#include "bitconv/tokenizer.h"
+#include "bitconv/tokenize.h"
 #include "ui.h"
 
 /* Place it in a command's settings and its rows in the command's table: MODEL_RUN_OPTIONS. */

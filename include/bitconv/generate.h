@@ -5,7 +5,7 @@
 #define BITCONV_GENERATE_H
 
 #include "bitconv/engine.h"
-#include "bitconv/tokenizer.h"
+#include "bitconv/tokenize.h"
 
 #ifdef __cplusplus
 extern "C" {

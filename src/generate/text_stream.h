@@ -4,7 +4,7 @@
 #define BC_GENERATE_TEXT_STREAM_H
 
 #include "base/mem.h"
-#include "bitconv/tokenizer.h"
+#include "bitconv/tokenize.h"
 
 /* Zero-initialise `text`, set tok and skip_special; release at the end. */
 struct bc_text_stream {

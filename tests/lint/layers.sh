@@ -18,10 +18,11 @@ allowed() {
     src/convert) echo "bitconv base io quant formats model tokenizer convert" ;;
     src/engine) echo "bitconv base io quant formats model engine" ;;
     src/verify) echo "bitconv base io quant formats model tokenizer engine verify" ;;
-    src/bench) echo "bitconv base quant formats bench" ;;
+    src/bench) echo "bitconv base quant formats engine bench" ;;
     src/codegen) echo "bitconv base io quant formats model verify codegen" ;;
     src/dummy) echo "bitconv base io quant formats model convert dummy" ;;
     src/export) echo "bitconv base io quant formats model tokenizer verify export" ;;
+    src/generate) echo "bitconv base model tokenizer engine generate" ;;
     src/repack) echo "bitconv base io quant formats model convert verify repack" ;;
     src/sparse) echo "bitconv base io quant formats model tokenizer engine sparse" ;;
     tools) echo "bitconv base tools" ;;
