@@ -32,6 +32,7 @@ extern const struct command command_formats;
 extern const struct command command_generate;
 extern const struct command command_inspect;
 extern const struct command command_repack;
+extern const struct command command_sparse;
 extern const struct command command_tokenize;
 extern const struct command command_verify;
 

@@ -9,8 +9,8 @@
 
 static const struct command *const commands[] = {
     &command_convert, &command_inspect,  &command_verify,  &command_repack,   &command_diff,
-    &command_export,  &command_tokenize, &command_embed,   &command_generate, &command_bench,
-    &command_dummy,   &command_codegen,  &command_formats, &command_archs,
+    &command_export,  &command_tokenize, &command_embed,   &command_generate, &command_sparse,
+    &command_bench,   &command_dummy,    &command_codegen, &command_formats,  &command_archs,
 };
 #define N_COMMANDS (sizeof commands / sizeof commands[0])
 

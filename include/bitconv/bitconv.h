@@ -29,6 +29,7 @@
 #include "bitconv/inspect.h"
 #include "bitconv/repack.h"
 #include "bitconv/safetensors.h"
+#include "bitconv/sparse.h"
 #include "bitconv/status.h"
 #include "bitconv/support.h"
 #include "bitconv/tensor.h"

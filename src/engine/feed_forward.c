@@ -52,6 +52,7 @@ static enum bitconv_status dense(struct bitconv_session *s, uint32_t layer, cons
         BC_TRY(bc_session_note(s, layer, "ffn_gate", s->gate, n, n_ff, err));
     BC_TRY(bc_session_note(s, layer, "ffn_up", both[0].y, n, (size_t)l->up.w.rows, err));
     bc_for_tokens(s, gated ? gate_token : activate_token, &job);
+    BC_TRY(bc_session_note(s, layer, "ffn_gated", s->gate, n, n_ff, err));
     bc_session_norm(s, &l->ffn_sub_norm, 1, s->gate, s->gate);
     BC_TRY(bc_session_note(s, layer, "ffn_act", s->gate, n, n_ff, err));
     const struct bc_product down = {&l->down, 0, s->gate, y};
@@ -61,22 +62,28 @@ static enum bitconv_status dense(struct bitconv_session *s, uint32_t layer, cons
 
 /* ---- sparse: some neurons of a gated block ---- */
 
+/* gate holds zeros where a neuron is not active, so the product with down is that over the active
+ * ones: rows of down lie one behind the other in every pack, so reading them whole costs no more than
+ * picking columns, and with all neurons active the result is the dense one to the bit. */
 static enum bitconv_status sparse_token(struct bitconv_session *s, uint32_t layer, const float *x,
                                         float *gate, struct bitconv_error *err)
 {
     const struct bc_layer *l = &s->g->layers[layer];
     const size_t n_ff = s->g->hp.n_ff;
+    const struct bc_linear *gate_rows = l->fused_gate ? &l->up : &l->gate;
+    const size_t first_up = l->fused_gate ? n_ff : 0;
     const size_t n = s->engine->select(s->engine->select_user, layer, x, s->neurons);
     if (n > n_ff || (n > 0 && s->neurons[n - 1] >= n_ff))
         return bc_fail(err, BITCONV_E_BUG, "blk.%u: more neurons were selected than there are",
                        (unsigned)layer);
     memset(gate, 0, n_ff * sizeof *gate);
     if (n == 0) return BITCONV_OK;
-    BC_TRY(bc_product_rows(&s->compute, &l->gate, s->neurons, n, x, s->up, err));
+    float *up = s->up + n_ff;
+    BC_TRY(bc_product_rows(&s->compute, gate_rows, 0, s->neurons, n, x, s->up, err));
     s->g->act->apply(s->up, n);
-    BC_TRY(bc_product_rows(&s->compute, &l->up, s->neurons, n, x, s->up + n_ff, err));
+    BC_TRY(bc_product_rows(&s->compute, &l->up, first_up, s->neurons, n, x, up, err));
     for (size_t i = 0; i < n; i++)
-        gate[s->neurons[i]] = s->up[i] * s->up[n_ff + i];
+        gate[s->neurons[i]] = s->up[i] * up[i];
     return BITCONV_OK;
 }
 
@@ -87,6 +94,7 @@ static enum bitconv_status sparse(struct bitconv_session *s, uint32_t layer, con
     const size_t n = (size_t)s->n_new, n_ff = s->g->hp.n_ff, d = s->g->hp.n_embd;
     for (size_t t = 0; t < n; t++)
         BC_TRY(sparse_token(s, layer, h + t * d, s->gate + t * n_ff, err));
+    BC_TRY(bc_session_note(s, layer, "ffn_gated", s->gate, n, n_ff, err));
     bc_session_norm(s, &l->ffn_sub_norm, 1, s->gate, s->gate);
     BC_TRY(bc_session_note(s, layer, "ffn_act", s->gate, n, n_ff, err));
     const struct bc_product down = {&l->down, 0, s->gate, y};
@@ -168,8 +176,9 @@ enum bitconv_status bc_feed_forward(struct bitconv_session *s, uint32_t layer, c
                                     float *y, struct bitconv_error *err)
 {
     const struct bc_layer *l = &s->g->layers[layer];
+    BC_TRY(bc_session_note(s, layer, "ffn_in", h, (size_t)s->n_new, s->g->hp.n_embd, err));
     if (bc_linear_is(&l->router)) return mixture(s, layer, h, y, err);
-    if (s->engine->select != NULL && bc_linear_is(&l->gate) && l->gate.norm_in == NULL)
+    if (s->engine->select != NULL && (l->fused_gate || bc_linear_is(&l->gate)))
         return sparse(s, layer, h, y, err);
     return dense(s, layer, h, y, err);
 }

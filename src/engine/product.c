@@ -332,6 +332,7 @@ enum bitconv_status bc_products(struct bc_compute *c, const struct bc_product *p
 struct picking {
     struct bc_compute *c;
     const struct prepared *item;
+    uint64_t first;
     const uint32_t *rows;
     size_t n;
     float *y;
@@ -340,29 +341,34 @@ struct picking {
 static void pick_block(void *ctx, size_t i, unsigned worker)
 {
     const struct picking *job = ctx;
-    for (size_t at = i * BLOCK_ROWS; at < job->n && at < (i + 1) * BLOCK_ROWS; at++) {
+    const uint32_t *rows = job->rows;
+    const size_t end = job->n - i * BLOCK_ROWS < BLOCK_ROWS ? job->n : (i + 1) * BLOCK_ROWS;
+    size_t run = 1; /* rows in a row */
+    for (size_t at = i * BLOCK_ROWS; at < end; at += run, run = 1) {
+        while (at + run < end && rows[at + run] == rows[at] + run)
+            run++;
         const struct block b = {.c = job->c,
                                 .w = &job->c->workers[worker],
                                 .p = job->item,
-                                .row = job->rows[at],
-                                .n = 1,
+                                .row = job->first + rows[at],
+                                .n = run,
                                 .n_tokens = 1,
                                 .out = job->y + at,
-                                .out_stride = 1};
+                                .out_stride = run};
         struct bitconv_error err = {.status = BITCONV_OK};
         if (multiply(&b, &err) != BITCONV_OK) keep_failure(b.w, at, &err);
     }
 }
 
 enum bitconv_status bc_product_rows(struct bc_compute *c, const struct bc_linear *linear,
-                                    const uint32_t *rows, size_t n, const float *x, float *y,
-                                    struct bitconv_error *err)
+                                    uint64_t first, const uint32_t *rows, size_t n, const float *x,
+                                    float *y, struct bitconv_error *err)
 {
     const struct bc_product product = {linear, 0, x, y};
     struct prepared item;
     forget_failures(c);
     prepare(c, &product, 1, 1, &item);
-    struct picking job = {c, &item, rows, n, y};
+    struct picking job = {c, &item, first, rows, n, y};
     bc_pool_run(c->pool, (n + BLOCK_ROWS - 1) / BLOCK_ROWS, pick_block, &job);
     return first_failure(c, err);
 }

@@ -59,9 +59,10 @@ void bc_compute_release(struct bc_compute *c);
 enum bitconv_status bc_products(struct bc_compute *c, const struct bc_product *products, size_t n,
                                 size_t n_tokens, struct bitconv_error *err);
 
-/* y[i] = row rows[i] of the linear layer times one token, for n rows below w.rows, in any order. */
+/* y[i] = row first + rows[i] of the linear layer times one token, for n rows below w.rows - first, in
+ * any order; neighbours that follow each other are multiplied together. */
 enum bitconv_status bc_product_rows(struct bc_compute *c, const struct bc_linear *linear,
-                                    const uint32_t *rows, size_t n, const float *x, float *y,
-                                    struct bitconv_error *err);
+                                    uint64_t first, const uint32_t *rows, size_t n, const float *x,
+                                    float *y, struct bitconv_error *err);
 
 #endif
