@@ -10,7 +10,10 @@
 #include "sparse/low_rank.h"
 
 #define DEFAULT_RIDGE 0.01
-enum { TOGETHER = 4 }; /* tokens that are added at once: rows of the sums are read less often */
+enum {
+    TOGETHER = 4,
+    LANES = 8
+}; /* tokens that are added at once: rows of the sums are read less often */
 static const uint64_t default_memory = UINT64_C(2) << 30;
 
 /* Of one layer: X^T X (lower triangle) and X^T M, of inputs x and magnitudes m. */
@@ -49,18 +52,19 @@ struct adding {
 };
 
 /* sum[i] += x[t] * v[t][i] for up to TOGETHER tokens, in their order. */
-static void add_rows(const double *x, size_t n_x, const float *v, size_t stride, size_t n,
-                     double *sum)
+static void add_rows(const double x[TOGETHER], size_t n_x, const float *restrict v, size_t stride,
+                     size_t n, double *restrict sum)
 {
-    if (n_x == TOGETHER) {
-        for (size_t i = 0; i < n; i++)
-            sum[i] = (((sum[i] + x[0] * (double)v[i]) + x[1] * (double)v[stride + i]) +
-                      x[2] * (double)v[2 * stride + i]) +
-                     x[3] * (double)v[3 * stride + i];
-        return;
-    }
-    for (size_t t = 0; t < n_x; t++)
-        for (size_t i = 0; i < n; i++)
+    size_t i = 0;
+    for (; n_x == TOGETHER && i + LANES <= n; i += LANES) /* a shape that becomes vectors */
+        for (size_t j = 0; j < LANES; j++) {
+            const float *at = v + i + j;
+            sum[i + j] = (((sum[i + j] + x[0] * (double)at[0]) + x[1] * (double)at[stride]) +
+                          x[2] * (double)at[2 * stride]) +
+                         x[3] * (double)at[3 * stride];
+        }
+    for (; i < n; i++)
+        for (size_t t = 0; t < n_x; t++)
             sum[i] += x[t] * (double)v[t * stride + i];
 }
 

@@ -8,7 +8,7 @@
 #include "base/bytes.h"
 #include "base/mem.h"
 
-enum { LANES = 8, MAX_ITERATIONS = 100, MAX_SWEEPS = 60, PANEL = 256, EXTRA = 8 };
+enum { LANES = 8, MAX_ITERATIONS = 8, MAX_SWEEPS = 60, COLUMNS = 64, PANEL = 256, EXTRA = 8 };
 
 double bc_dot_f64(const double *a, const double *b, size_t n)
 {
@@ -23,38 +23,53 @@ double bc_dot_f64(const double *a, const double *b, size_t n)
            ((sums[1] + sums[5]) + (sums[3] + sums[7]));
 }
 
-static void add_scaled(double factor, const double *x, size_t n, double *y)
+static void add_scaled(double factor, const double *restrict x, size_t n, double *restrict y)
 {
-    for (size_t i = 0; i < n; i++)
+    size_t i = 0;
+    for (; i + LANES <= n; i += LANES) /* a shape that compilers make vectors of */
+        for (size_t j = 0; j < LANES; j++)
+            y[i + j] += factor * x[i + j];
+    for (; i < n; i++)
         y[i] += factor * x[i];
 }
 
 /* ---- triangles ---- */
 
-struct column {
-    double *a;
-    size_t n, j;
-};
-
-/* Element (j + 1 + i, j) of L; row j is complete up to its diagonal. */
-static void cholesky_row(void *ctx, size_t i, unsigned worker)
+/* Row i of L, its columns [from, to); the rows above and the columns in front are complete. False
+ * where the diagonal is reached and not positive. */
+static bool cholesky_row(double *a, size_t n, size_t i, size_t from, size_t to)
 {
-    const struct column *c = ctx;
-    const double *pivot = c->a + c->j * c->n;
-    double *row = c->a + (c->j + 1 + i) * c->n;
-    (void)worker;
-    row[c->j] = (row[c->j] - bc_dot_f64(row, pivot, c->j)) / pivot[c->j];
+    double *row = a + i * n;
+    for (size_t j = from; j < to && j <= i; j++) {
+        const double *pivot = a + j * n;
+        const double rest = row[j] - bc_dot_f64(row, pivot, j);
+        if (j == i && (!(rest > 0) || !isfinite(rest))) return false;
+        row[j] = j == i ? sqrt(rest) : rest / pivot[j];
+    }
+    return true;
 }
 
+struct columns {
+    double *a;
+    size_t n, from, to;
+};
+
+static void cholesky_below(void *ctx, size_t i, unsigned worker)
+{
+    const struct columns *c = ctx;
+    (void)worker;
+    (void)cholesky_row(c->a, c->n, c->to + i, c->from, c->to); /* below the diagonal */
+}
+
+/* Panels of columns: the rows that cross the diagonal in order, then all below them at once. */
 bool bc_cholesky(struct bc_pool *pool, double *a, size_t n)
 {
-    for (size_t j = 0; j < n; j++) {
-        double *row = a + j * n;
-        const double square = row[j] - bc_dot_f64(row, row, j);
-        if (!(square > 0) || !isfinite(square)) return false;
-        row[j] = sqrt(square);
-        struct column c = {a, n, j};
-        bc_pool_run(pool, n - j - 1, cholesky_row, &c);
+    for (size_t from = 0; from < n; from += COLUMNS) {
+        const size_t to = n - from < COLUMNS ? n : from + COLUMNS;
+        for (size_t i = from; i < to; i++)
+            if (!cholesky_row(a, n, i, from, to)) return false;
+        struct columns c = {a, n, from, to};
+        bc_pool_run(pool, n - to, cholesky_below, &c);
     }
     return true;
 }
@@ -270,7 +285,7 @@ static void iterate(struct fit *f)
     double before = 0, captured;
     start_vectors(f);
     captured = project(f);
-    for (size_t i = 0; i < MAX_ITERATIONS && captured - before > 1e-10 * captured; i++) {
+    for (size_t i = 0; i < MAX_ITERATIONS && captured - before > 1e-3 * captured; i++) {
         before = captured;
         bc_pool_run(f->pool, f->p->d, cross_row, f);
         bc_pool_run(f->pool, f->block, solve_back, f);

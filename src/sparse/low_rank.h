@@ -38,7 +38,8 @@ struct bc_low_rank {
  * P, V = P^T B = U^T X^T M, P the left singular vectors of B. (With X^T X = 1 and no ridge: the
  * truncated SVD of X^T M itself.) B is not formed: a block of 3/2 rank + 8 vectors is iterated (Halko,
  * Martinsson and Tropp 2011) from fixed pseudo-random ones until what it captures of |B|^2 grows by
- * less than 1e-10 of it, then rotated by Jacobi.
+ * less than 1e-3 of itself (8 times at most), then rotated by Jacobi; where the block is as wide as B
+ * the result is exact to rounding.
  * ut: rank rows of d (the columns of U); vt: rank rows of m (the rows of V); both scaled so that their
  * largest magnitudes agree, component by component; components that B does not have are 0.
  * *captured: |P^T B|^2, what the fit explains of |M|^2. Memory: 8 bytes times d^2 + 4 * (d + m) *

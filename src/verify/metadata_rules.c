@@ -236,10 +236,13 @@ static void check_token_arrays(const struct checker *c, uint64_t n_tokens)
     }
 }
 
+/* Files that say so, and those that are no models (general.type: adapter, predictor, ...). */
 static bool has_no_vocabulary(const struct checker *c)
 {
     const struct bitconv_gguf_value *model = bitconv_gguf_find_key(c->file, "tokenizer.ggml.model");
-    return is_text(model, "no_vocab") || is_text(model, "none");
+    const struct bitconv_gguf_value *type = bitconv_gguf_find_key(c->file, "general.type");
+    return is_text(model, "no_vocab") || is_text(model, "none") ||
+           (type != NULL && !is_text(type, "model"));
 }
 
 /* A byte-level BPE is nothing without its merges (llama.cpp #9692). */
