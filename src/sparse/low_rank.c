@@ -8,7 +8,15 @@
 #include "base/bytes.h"
 #include "base/mem.h"
 
-enum { LANES = 8, MAX_ITERATIONS = 8, MAX_SWEEPS = 60, COLUMNS = 64, PANEL = 256, EXTRA = 8 };
+enum {
+    LANES = 8,
+    MAX_ITERATIONS = 8,
+    MAX_SWEEPS = 60,
+    COLUMNS = 64,
+    PANEL = 64,
+    ROWS = 4,
+    EXTRA = 8
+};
 
 double bc_dot_f64(const double *a, const double *b, size_t n)
 {
@@ -202,27 +210,29 @@ static void solve_vector(void *ctx, size_t v, unsigned worker)
 }
 
 /* z = t cross, a panel of its columns. */
-static void cross_panel(void *ctx, size_t i, unsigned worker)
+static void cross_panel(void *ctx, size_t panel, unsigned worker)
 {
     const struct fit *f = ctx;
-    const size_t m = f->p->m, d = f->p->d, at = i * PANEL;
+    const size_t m = f->p->m, d = f->p->d, at = panel * PANEL;
     const size_t n = m - at < PANEL ? m - at : PANEL;
     (void)worker;
     for (size_t v = 0; v < f->block; v++)
         memset(f->z + v * m + at, 0, n * sizeof *f->z);
-    for (size_t r = 0; r < d; r++)
+    for (size_t r = 0; r < d; r += ROWS) /* a few rows: each stays in the cache for all vectors */
         for (size_t v = 0; v < f->block; v++)
-            add_scaled(f->t[v * d + r], f->p->cross + r * m + at, n, f->z + v * m + at);
+            for (size_t i = r; i < d && i < r + ROWS; i++)
+                add_scaled(f->t[v * d + i], f->p->cross + i * m + at, n, f->z + v * m + at);
 }
 
-/* q = cross z^T, one coordinate of all vectors. */
-static void cross_row(void *ctx, size_t r, unsigned worker)
+/* q = cross z^T, a few coordinates of all vectors. */
+static void cross_rows(void *ctx, size_t i, unsigned worker)
 {
     const struct fit *f = ctx;
     const size_t m = f->p->m, d = f->p->d;
     (void)worker;
     for (size_t v = 0; v < f->block; v++)
-        f->q[v * d + r] = bc_dot_f64(f->p->cross + r * m, f->z + v * m, m);
+        for (size_t r = i * ROWS; r < d && r < (i + 1) * ROWS; r++)
+            f->q[v * d + r] = bc_dot_f64(f->p->cross + r * m, f->z + v * m, m);
 }
 
 static void solve_back(void *ctx, size_t v, unsigned worker)
@@ -287,7 +297,7 @@ static void iterate(struct fit *f)
     captured = project(f);
     for (size_t i = 0; i < MAX_ITERATIONS && captured - before > 1e-3 * captured; i++) {
         before = captured;
-        bc_pool_run(f->pool, f->p->d, cross_row, f);
+        bc_pool_run(f->pool, (f->p->d + ROWS - 1) / ROWS, cross_rows, f);
         bc_pool_run(f->pool, f->block, solve_back, f);
         orthonormal_rows(f->q, f->block, f->p->d);
         captured = project(f);
