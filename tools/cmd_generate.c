@@ -33,7 +33,7 @@ static const struct option_row options[] = {
     {"special", 0, OPTION_FLAG, offsetof(struct settings, special), NULL,
      "show special tokens in the text"},
     {"logits", 0, OPTION_FLAG, offsetof(struct settings, logits), NULL,
-     "no text: the --top-k (default 10) likeliest next\ntokens; with --json all logits too"},
+     "no text: the --top-k (default 10) likeliest\nnext tokens; with --json all logits too"},
     {NULL, 0, OPTION_FLAG, 0, NULL, NULL},
 };
 
@@ -245,12 +245,11 @@ const struct command command_generate = {
     .name = "generate",
     .summary = "go on from a prompt, or show the logits behind it",
     .usage = "generate FILE|DIR -p TEXT [options]",
-    .examples =
-        "  bitconv generate model.gguf -p \"The capital of France is\" -n 16\n"
-        "  bitconv generate model.gguf -p \"Once\" --temp 0.8 --top-k 40 --top-p 0.95 --seed 7\n"
-        "  bitconv generate model.gguf -p \"The capital of France is\" --logits\n"
-        "  bitconv generate model.gguf --file prompts.txt -n 32 > texts.jsonl\n"
-        "  bitconv generate checkpoint/ --tokens 1,450,7483 -n 4 --json\n",
+    .examples = "  bitconv generate model.gguf -p \"The capital of France is\" -n 16\n"
+                "  bitconv generate model.gguf -p \"Once\" --temp 0.8 --top-p 0.95 --seed 7\n"
+                "  bitconv generate model.gguf -p \"The capital of France is\" --logits\n"
+                "  bitconv generate model.gguf --file prompts.txt -n 32 > texts.jsonl\n"
+                "  bitconv generate checkpoint/ --tokens 1,450,7483 -n 4 --json\n",
     .options = options,
     .settings_size = sizeof(struct settings),
     .run = run,

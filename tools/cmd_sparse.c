@@ -7,7 +7,7 @@
 #include "base/file.h"
 #include "base/utf8.h"
 #include "bitconv/sparse.h"
-#include "bitconv/tokenizer.h"
+#include "bitconv/tokenize.h"
 #include "cmd.h"
 #include "sparse_view.h"
 

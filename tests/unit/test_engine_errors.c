@@ -225,7 +225,7 @@ static void results_are_observed(void **state)
     assert_int_equal(bitconv_session_run(s, tokens, 3, &run, NULL), BITCONV_OK);
     assert_string_equal(seen.first, "embedding");
     assert_string_equal(seen.last, "final_norm");
-    assert_int_equal(seen.n, 2 + 2 * 12);
+    assert_int_equal(seen.n, 2 + 2 * 14);
     seen.stop = true;
     bitconv_session_reset(s);
     run_refused(s, tokens, 3, BITCONV_E_CANCELED, "stopped");
