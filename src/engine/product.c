@@ -9,7 +9,8 @@
 
 enum {
     BLOCK_ROWS = 32, /* rows a thread takes at once; the result does not depend on it */
-    FLOAT_ROWS = 4   /* of which so many are decoded to float32 at once */
+    FLOAT_ROWS = 4,  /* of which so many are decoded to float32 at once */
+    HALF_TOKENS = 2  /* up to so many tokens are multiplied with float16 rows as they are */
 };
 
 /* What a thread needs for a block of rows. */
@@ -228,6 +229,22 @@ static void scaled_block(const struct block *b)
             b->out[v * b->out_stride + r] = b->w->products[v * b->n + r] / b->p->factors[v];
 }
 
+/* float16 in place. For more tokens, rows that are widened once are faster. */
+static void half_block(const struct block *b)
+{
+    const struct bc_tensor *t = &b->p->product->linear->w;
+    const size_t cols = (size_t)t->cols;
+    const struct bc_f32_dots dots = {.w_stride = cols,
+                                     .n_rows = b->n,
+                                     .x = b->p->x,
+                                     .x_stride = cols,
+                                     .n_x = b->n_tokens,
+                                     .n = cols,
+                                     .out = b->out,
+                                     .out_stride = b->out_stride};
+    b->c->kernels->dots_f16(t->halves + 2 * b->row * t->cols, &dots);
+}
+
 /* A few rows at a time: decoded ones are still in the cache when they are multiplied. */
 static enum bitconv_status float_block(const struct block *b, struct bitconv_error *err)
 {
@@ -253,7 +270,9 @@ static enum bitconv_status float_block(const struct block *b, struct bitconv_err
 static enum bitconv_status multiply(const struct block *b, struct bitconv_error *err)
 {
     const struct bc_linear *l = b->p->product->linear;
-    if (b->p->codes == NULL)
+    if (b->p->codes == NULL && l->w.halves != NULL && b->n_tokens <= HALF_TOKENS)
+        half_block(b);
+    else if (b->p->codes == NULL)
         BC_TRY(float_block(b, err));
     else if (l->w.ternary)
         BC_TRY(integer_block(b, err));

@@ -29,6 +29,8 @@ struct bc_tensor {
     struct bc_packed packed;
     /* Not ternary because its blocks have several scales: the pack, for the integer path; or NULL. */
     const struct bc_block_pack *blocks;
+    /* Floats that are rows of little-endian float16, in place; or NULL. */
+    const uint8_t *halves;
     const void *impl; /* the provider's own */
 };
 

@@ -92,7 +92,10 @@ static enum bitconv_status open_floats(struct gguf_provider *p, struct stored *s
                        s->tensor->type_name, why != NULL ? why : "bitconv does not decode it");
     if (s->tensor->size == 0 || s->tensor->size > s->tensor->span)
         return refuse(t, &p->base, BITCONV_E_CORRUPT, "its bytes are not all in the file", err);
-    if (strcmp(s->tensor->type_name, "F16") == 0) s->widen = WIDEN_F16;
+    if (strcmp(s->tensor->type_name, "F16") == 0) {
+        s->widen = WIDEN_F16;
+        t->halves = s->tensor->data;
+    }
     if (strcmp(s->tensor->type_name, "BF16") == 0) s->widen = WIDEN_BF16;
     return BITCONV_OK;
 }

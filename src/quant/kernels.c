@@ -171,6 +171,7 @@ const struct bc_kernels bc_kernels_scalar = {
     .tl2_unpack_row = bc_scalar_tl2_unpack_row,
     .dot_f32 = bc_scalar_dot_f32,
     .dots_f32 = bc_scalar_dots_f32,
+    .dots_f16 = bc_scalar_dots_f16,
     .axpy = bc_scalar_axpy,
     .quantize_i8 = bc_scalar_quantize_i8,
     .trit_dots = bc_scalar_trit_dots,

@@ -115,6 +115,9 @@ struct bc_kernels {
     float (*dot_f32)(const float *a, const float *b, size_t n);
     /* Each product is what dot_f32 gives. */
     void (*dots_f32)(const struct bc_f32_dots *d);
+    /* The same with rows of little-endian float16, widened, at w + 2 * r * d->w_stride; d->w is not
+     * looked at. */
+    void (*dots_f16)(const uint8_t *w, const struct bc_f32_dots *d);
     /* y[i] += factor * x[i], the product rounded first. */
     void (*axpy)(float factor, const float *x, size_t n, float *y);
     /* Activations as int8 (BitNet b1.58, Ma et al. 2024): returns a = 127 / max(max|x|, 1e-5) and

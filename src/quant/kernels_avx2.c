@@ -352,6 +352,7 @@ const struct bc_kernels bc_kernels_avx2 = {
     .tl2_unpack_row = bc_avx2_tl2_unpack_row,
     .dot_f32 = bc_avx2_dot_f32,
     .dots_f32 = bc_avx2_dots_f32,
+    .dots_f16 = bc_avx2_dots_f16,
     .axpy = bc_avx2_axpy,
     .quantize_i8 = bc_avx2_quantize_i8,
     .trit_dots = bc_avx2_trit_dots,

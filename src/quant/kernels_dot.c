@@ -13,16 +13,26 @@
 
 enum { LANES = 16 };
 
-float bc_scalar_dot_f32(const float *a, const float *b, size_t n)
+static void add_to_lanes(const float *a, const float *b, size_t n, float s[LANES])
 {
-    float s[LANES] = {0};
     for (size_t i = 0; i < n; i++)
         s[i % LANES] += a[i] * b[i];
+}
+
+static float fold_lanes(float s[LANES])
+{
     for (size_t half = LANES / 2; half > 0; half /= 2) {
         for (size_t j = 0; j < half; j++)
             s[j] += s[j + half];
     }
     return s[0];
+}
+
+float bc_scalar_dot_f32(const float *a, const float *b, size_t n)
+{
+    float s[LANES] = {0};
+    add_to_lanes(a, b, n, s);
+    return fold_lanes(s);
 }
 
 void bc_scalar_dots_f32(const struct bc_f32_dots *d)
@@ -31,6 +41,24 @@ void bc_scalar_dots_f32(const struct bc_f32_dots *d)
         for (size_t r = 0; r < d->n_rows; r++)
             d->out[v * d->out_stride + r] =
                 bc_scalar_dot_f32(d->w + r * d->w_stride, d->x + v * d->x_stride, d->n);
+    }
+}
+
+void bc_scalar_dots_f16(const uint8_t *w, const struct bc_f32_dots *d)
+{
+    enum { CHUNK = 16 * LANES };
+    float row[CHUNK];
+    for (size_t r = 0; r < d->n_rows; r++, w += 2 * d->w_stride) {
+        for (size_t v = 0; v < d->n_x; v++) {
+            const float *x = d->x + v * d->x_stride;
+            float s[LANES] = {0};
+            for (size_t at = 0; at < d->n; at += CHUNK) {
+                const size_t n = d->n - at < CHUNK ? d->n - at : CHUNK;
+                bc_scalar_widen_f16(w + 2 * at, n, row);
+                add_to_lanes(row, x + at, n, s);
+            }
+            d->out[v * d->out_stride + r] = fold_lanes(s);
+        }
     }
 }
 

@@ -8,6 +8,7 @@
 
 float bc_scalar_dot_f32(const float *a, const float *b, size_t n);
 void bc_scalar_dots_f32(const struct bc_f32_dots *d);
+void bc_scalar_dots_f16(const uint8_t *w, const struct bc_f32_dots *d);
 void bc_scalar_axpy(float factor, const float *x, size_t n, float *y);
 float bc_scalar_quantize_i8(const float *src, size_t n, int8_t *dst);
 void bc_scalar_trit_dots(const struct bc_i8_dots *d);
@@ -36,6 +37,7 @@ uint32_t bc_avx2_max_abs_bits(const float *src, size_t n);
 int32_t bc_avx2_sum_i8(const int8_t *x, size_t n);
 float bc_avx2_dot_f32(const float *a, const float *b, size_t n);
 void bc_avx2_dots_f32(const struct bc_f32_dots *d);
+void bc_avx2_dots_f16(const uint8_t *w, const struct bc_f32_dots *d);
 void bc_avx2_axpy(float factor, const float *x, size_t n, float *y);
 float bc_avx2_quantize_i8(const float *src, size_t n, int8_t *dst);
 void bc_avx2_trit_dots(const struct bc_i8_dots *d);
@@ -59,6 +61,7 @@ void bc_avx2_triple_sums(const uint8_t *magnitudes, const uint8_t *signs, size_t
 uint32_t bc_neon_max_abs_bits(const float *src, size_t n);
 float bc_neon_dot_f32(const float *a, const float *b, size_t n);
 void bc_neon_dots_f32(const struct bc_f32_dots *d);
+void bc_neon_dots_f16(const uint8_t *w, const struct bc_f32_dots *d);
 void bc_neon_axpy(float factor, const float *x, size_t n, float *y);
 float bc_neon_quantize_i8(const float *src, size_t n, int8_t *dst);
 void bc_neon_trit_dots(const struct bc_i8_dots *d);

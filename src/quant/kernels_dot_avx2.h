@@ -8,7 +8,7 @@
 #include <stdint.h>
 
 /* By attribute, so that the files need no flags of their own. */
-#define AVX2_DOT __attribute__((target("avx2,bmi2,popcnt")))
+#define AVX2_DOT __attribute__((target("avx2,bmi2,popcnt,f16c")))
 
 /* So many sums of two products may meet in 16 bits: 32 * 3 * 128 * 2 < 32768. */
 enum { BC_DOT_FLUSH = 32 };

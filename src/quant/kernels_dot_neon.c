@@ -30,6 +30,13 @@ static inline struct lanes add_products(struct lanes s, const float *a, const fl
     return s;
 }
 
+static inline float fold(struct lanes s)
+{
+    const float32x4_t four = vaddq_f32(vaddq_f32(s.s0, s.s2), vaddq_f32(s.s1, s.s3));
+    const float32x2_t two = vadd_f32(vget_low_f32(four), vget_high_f32(four));
+    return vget_lane_f32(two, 0) + vget_lane_f32(two, 1);
+}
+
 float bc_neon_dot_f32(const float *a, const float *b, size_t n)
 {
     struct lanes s = no_lanes();
@@ -42,9 +49,34 @@ float bc_neon_dot_f32(const float *a, const float *b, size_t n)
         memcpy(b_rest, b + i, (n - i) * sizeof *b);
         s = add_products(s, a_rest, b_rest);
     }
-    const float32x4_t four = vaddq_f32(vaddq_f32(s.s0, s.s2), vaddq_f32(s.s1, s.s3));
-    const float32x2_t two = vadd_f32(vget_low_f32(four), vget_high_f32(four));
-    return vget_lane_f32(two, 0) + vget_lane_f32(two, 1);
+    return fold(s);
+}
+
+/* Sixteen float16 widened. */
+static inline void widen_16(const uint8_t *src, float dst[16])
+{
+    for (size_t i = 0; i < 16; i += 4)
+        vst1q_f32(dst + i, vcvt_f32_f16(vreinterpret_f16_u8(vld1_u8(src + 2 * i))));
+}
+
+static float dot_f16(const uint8_t *w, const float *x, size_t n)
+{
+    struct lanes s = no_lanes();
+    float wide[16];
+    size_t i = 0;
+    for (; i + 16 <= n; i += 16) {
+        widen_16(w + 2 * i, wide);
+        s = add_products(s, wide, x + i);
+    }
+    if (i < n) {
+        uint8_t halves[32] = {0};
+        float rest[16] = {0};
+        memcpy(halves, w + 2 * i, 2 * (n - i));
+        memcpy(rest, x + i, (n - i) * sizeof *x);
+        widen_16(halves, wide);
+        s = add_products(s, wide, rest);
+    }
+    return fold(s);
 }
 
 void bc_neon_dots_f32(const struct bc_f32_dots *d)
@@ -53,6 +85,14 @@ void bc_neon_dots_f32(const struct bc_f32_dots *d)
         for (size_t v = 0; v < d->n_x; v++)
             d->out[v * d->out_stride + r] =
                 bc_neon_dot_f32(d->w + r * d->w_stride, d->x + v * d->x_stride, d->n);
+    }
+}
+
+void bc_neon_dots_f16(const uint8_t *w, const struct bc_f32_dots *d)
+{
+    for (size_t r = 0; r < d->n_rows; r++, w += 2 * d->w_stride) {
+        for (size_t v = 0; v < d->n_x; v++)
+            d->out[v * d->out_stride + r] = dot_f16(w, d->x + v * d->x_stride, d->n);
     }
 }
 

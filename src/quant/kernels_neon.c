@@ -299,6 +299,7 @@ const struct bc_kernels bc_kernels_neon = {
     .tl2_unpack_row = bc_scalar_tl2_unpack_row,
     .dot_f32 = bc_neon_dot_f32,
     .dots_f32 = bc_neon_dots_f32,
+    .dots_f16 = bc_neon_dots_f16,
     .axpy = bc_neon_axpy,
     .quantize_i8 = bc_neon_quantize_i8,
     .trit_dots = bc_neon_trit_dots,

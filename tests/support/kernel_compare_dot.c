@@ -114,6 +114,33 @@ static bool compare_dots_f32(const struct bc_kernels *row, struct buffers *b, si
     return same_floats(&one, b->expected_f32, 1);
 }
 
+/* The rows' bytes as float16, whatever they say, against the products of what they widen to. */
+static bool compare_dots_f16(const struct bc_kernels *row, struct buffers *b, size_t n,
+                             size_t n_rows, size_t n_x)
+{
+    static float wide[MAX_N + 1];
+    const size_t w_size = n_rows == 0 ? 0 : (n_rows - 1) * STRIDE + n;
+    const size_t x_size = n_x == 0 ? 0 : (n_x - 1) * STRIDE + n;
+    const uint8_t *w = guard_end(&b->w, 2 * w_size);
+    struct bc_f32_dots d = {.w_stride = STRIDE,
+                            .n_rows = n_rows,
+                            .x = (const float *)(const void *)guard_end(&b->x, 4 * x_size),
+                            .x_stride = STRIDE,
+                            .n_x = n_x,
+                            .n = n,
+                            .out = b->actual_f32,
+                            .out_stride = n_rows + 1};
+    for (size_t i = 0; i < MAX_OUT; i++)
+        b->expected_f32[i] = b->actual_f32[i] = CANARY;
+    for (size_t r = 0; r < n_rows; r++) {
+        scalar->widen_f16(w + 2 * r * STRIDE, n, wide);
+        for (size_t v = 0; v < n_x; v++)
+            b->expected_f32[v * d.out_stride + r] = scalar->dot_f32(wide, d.x + v * STRIDE, n);
+    }
+    row->dots_f16(w, &d);
+    return same_floats(b->expected_f32, b->actual_f32, MAX_OUT);
+}
+
 static bool compare_axpy(const struct bc_kernels *row, struct buffers *b, size_t n)
 {
     static float expected[MAX_N + 1], actual[MAX_N + 1];
@@ -155,7 +182,8 @@ static bool compare_floats(const struct bc_kernels *row, struct buffers *b, char
         for (size_t n = 0; n <= 2 * MAX_N / 3; n = next_length(n, SHORT, MAX_N)) {
             bool equal = compare_axpy(row, b, n) && compare_quantize(row, b, n);
             for (size_t i = n <= SHORT ? 0 : FIRST_LONG; i < N_COUNTS && equal; i++)
-                equal = compare_dots_f32(row, b, n, counts[i].n_rows, counts[i].n_x);
+                equal = compare_dots_f32(row, b, n, counts[i].n_rows, counts[i].n_x) &&
+                        compare_dots_f16(row, b, n, counts[i].n_rows, counts[i].n_x);
             if (equal) continue;
             snprintf(why, why_size, "float products of row %s differ from scalar, n %zu, kind %d",
                      row->name, n, kind);
