@@ -245,12 +245,11 @@ const struct command command_generate = {
     .name = "generate",
     .summary = "go on from a prompt, or show the logits behind it",
     .usage = "generate FILE|DIR -p TEXT [options]",
-    .examples =
-        "  bitconv generate model.gguf -p \"The capital of France is\" -n 16\n"
-        "  bitconv generate model.gguf -p \"Once\" --temp 0.8 --top-k 40 --seed 7\n"
-        "  bitconv generate model.gguf -p \"The capital of France is\" --logits\n"
-        "  bitconv generate model.gguf --file prompts.txt -n 32 > texts.jsonl\n"
-        "  bitconv generate checkpoint/ --tokens 1,450,7483 -n 4 --json\n",
+    .examples = "  bitconv generate model.gguf -p \"The capital of France is\" -n 16\n"
+                "  bitconv generate model.gguf -p \"Once\" --temp 0.8 --top-k 40 --seed 7\n"
+                "  bitconv generate model.gguf -p \"The capital of France is\" --logits\n"
+                "  bitconv generate model.gguf --file prompts.txt -n 32 > texts.jsonl\n"
+                "  bitconv generate checkpoint/ --tokens 1,450,7483 -n 4 --json\n",
     .options = options,
     .settings_size = sizeof(struct settings),
     .run = run,
