@@ -10,17 +10,16 @@
 struct settings {
     const char *output, *dtype, *pre, *dialect, *kernel_config, *i2s_layout;
     uint64_t max_shard_size;
-    bool force, tensors, uniform;
+    bool force, tensors;
 };
 
 #define AT(member) offsetof(struct settings, member)
 static const struct option_row options[] = {
     {"output", 'o', OPTION_STRING, AT(output), "DIR", "the folder to make (required)"},
     {"dtype", 0, OPTION_STRING, AT(dtype), "T",
-     "packed: ternary weights as uint8 with their\nscale (default where there are any); f32,\n"
-     "f16, bf16: what is packed or quantized is\ndecoded to that. Plain numbers keep their type"},
-    {"uniform", 0, OPTION_FLAG, AT(uniform), NULL,
-     "all floats as float32: transformers 5 runs\npacked weights only beside floats of one type"},
+     "packed: ternary weights as uint8 with their\nscale, all floats as float32, which is what\n"
+     "transformers runs (default where there are\nany); f32, f16, bf16: what is packed or\n"
+     "quantized is decoded to that, plain numbers\nkeep their type"},
     {"max-shard-size", 0, OPTION_SIZE, AT(max_shard_size), "SIZE",
      "tensor bytes of one file (default 5G)"},
     {"force", 'f', OPTION_FLAG, AT(force), NULL,
@@ -126,7 +125,6 @@ static int run(struct ui *ui, const struct globals *globals, const void *setting
     if (s->output == NULL) return ui_usage(ui, "export", "no output folder given (-o DIR)");
     const struct bitconv_export_options o = {.dir = s->output,
                                              .dtype = s->dtype,
-                                             .uniform = s->uniform,
                                              .pre = s->pre,
                                              .dialect = s->dialect,
                                              .kernel_config = s->kernel_config,
@@ -148,7 +146,6 @@ const struct command command_export = {
     .summary = "GGUF -> Hugging Face checkpoint folder",
     .usage = "export FILE -o DIR [options]",
     .examples = "  bitconv export model-i2_s.gguf -o checkpoint/\n"
-                "  bitconv export model-i2_s.gguf -o for-transformers/ --uniform\n"
                 "  bitconv export model-i2_s.gguf -o floats/ --dtype bf16\n"
                 "  bitconv export llama-q4_k_m.gguf -o llama/ --dtype f16 --max-shard-size 2G\n"
                 "  bitconv export model.gguf -o checkpoint/ --force --tensors\n"

@@ -13,15 +13,15 @@ extern "C" {
 /* Zero-initialise: zero and NULL mean the default. Strings are borrowed for the call. */
 struct bitconv_export_options {
     const char *dir; /* the folder to make (required) */
-    /* How tensors that are no plain numbers are written: "packed" (ternary packs as uint8 with a
-     * float32 weight_scale), "f32", "f16", "bf16" (decoded). NULL: packed when there are packs;
-     * then blocks of other quantizations are refused. Tensors of plain numbers keep their type. */
+    /* How tensors that are no plain numbers are written. "packed": ternary packs as uint8 with a
+     * float32 weight_scale, and all others, plain numbers too, as float32: transformers 5 computes
+     * such checkpoints in the types that are stored, and those must not mix. "f32", "f16", "bf16":
+     * decoded; tensors of plain numbers keep their type. NULL: packed when there are packs, else
+     * plain numbers as they are, and blocks of other quantizations are refused. */
     const char *dtype;
-    bool uniform;    /* all floats as float32, which transformers 5 needs to run packed weights: it
-                   * computes in the types that are stored, and those must not mix */
-    const char *pre; /* the splitting of a byte-level vocabulary where the file's name for
-                                * it is not known */
-    const char *dialect;       /* overrides the dialect decision ("bitnet", ...) */
+    const char *pre;     /* how a byte-level vocabulary splits text, where the file's name for that
+                          * is not known */
+    const char *dialect; /* overrides the dialect decision ("bitnet", ...) */
     const char *kernel_config; /* tiles of TL1 and TL2 tensors that do not state theirs (INI) */
     const char *i2s_layout;    /* "128" or "64", for files that do not state it */
     uint64_t max_shard_size;   /* bytes of tensors in a file; 0: 5 GiB */

@@ -80,18 +80,40 @@ static void put_f32_if(struct bc_jw *w, const char *key, float value)
     bc_jw_f32(w, value);
 }
 
-static void put_rope(struct bc_jw *w, const struct bc_hparams *hp)
+static void put_f32_list(struct bc_jw *w, const char *key, const float *values, size_t n)
 {
-    if (hp->rope_dims == 0) return;
-    put_f32_if(w, "rope_theta", hp->rope_theta);
-    put_f32_if(w, "rope_local_base_freq", hp->rope_theta_local);
-    if (hp->rope_dims != hp->head_dim_k)
-        put_f32_if(w, "partial_rotary_factor", (float)hp->rope_dims / (float)hp->head_dim_k);
-    bc_jw_key(w, "rope_scaling");
-    if (hp->rope_scaling == BC_ROPE_NONE) {
-        bc_jw_null(w);
-        return;
-    }
+    bc_jw_key(w, key);
+    bc_jw_begin_array(w);
+    for (size_t i = 0; i < n; i++)
+        bc_jw_f32(w, values[i]);
+    bc_jw_end_array(w);
+}
+
+/* Which part of a head is rotated: readers take the product with the head's size, rounded down. */
+static void put_rotated(struct bc_jw *w, const struct bc_hparams *hp)
+{
+    if (hp->rope_dims == hp->head_dim_k) return;
+    double part = (double)hp->rope_dims / (double)hp->head_dim_k;
+    if ((uint32_t)(part * (double)hp->head_dim_k) < hp->rope_dims) part = nextafter(part, 1);
+    bc_jw_key_f64(w, "partial_rotary_factor", part);
+}
+
+/* As the configs of Phi-3 have it, of which transformers 4 allowed no other form: three members, the
+ * original context beside them. The attention factor follows from the contexts where it can. */
+static void put_longrope(struct bc_jw *w, const struct bc_hparams *hp)
+{
+    const size_t n = hp->rope_dims / 2;
+    const float usual = bc_rope_attention_factor(hp->n_ctx, hp->rope_orig_ctx);
+    bc_jw_begin_object(w);
+    bc_jw_key_string(w, "type", bc_rope_scaling_name(hp->rope_scaling));
+    put_f32_list(w, "long_factor", hp->rope_long_factors, n);
+    put_f32_list(w, "short_factor", hp->rope_short_factors, n);
+    if (hp->rope_attn_factor != usual) put_f32_if(w, "attention_factor", hp->rope_attn_factor);
+    bc_jw_end_object(w);
+}
+
+static void put_scaling(struct bc_jw *w, const struct bc_hparams *hp)
+{
     bc_jw_begin_object(w);
     bc_jw_key_string(w, "rope_type", bc_rope_scaling_name(hp->rope_scaling));
     put_f32_if(w, "factor", hp->rope_factor);
@@ -107,14 +129,32 @@ static void put_rope(struct bc_jw *w, const struct bc_hparams *hp)
     bc_jw_end_object(w);
 }
 
-/* The window, and which layers have it where that is not all of them. */
-static void put_sliding(struct bc_jw *w, const struct bc_exporter *e)
+static void put_rope(struct bc_jw *w, const struct bc_exporter *e)
+{
+    const struct bc_hparams *hp = &e->hp;
+    if (hp->rope_dims == 0) return;
+    put_f32_if(w, "rope_theta", hp->rope_theta);
+    put_f32_if(w, "rope_local_base_freq", hp->rope_theta_local);
+    put_rotated(w, hp);
+    if (e->arch->traits.longrope && hp->rope_orig_ctx != 0)
+        bc_jw_key_u64(w, "original_max_position_embeddings", hp->rope_orig_ctx);
+    bc_jw_key(w, "rope_scaling");
+    if (hp->rope_scaling == BC_ROPE_NONE)
+        bc_jw_null(w);
+    else if (hp->rope_scaling == BC_ROPE_LONGROPE)
+        put_longrope(w, hp);
+    else
+        put_scaling(w, hp);
+}
+
+/* The window; true when every layer has it. */
+static bool put_window(struct bc_jw *w, const struct bc_exporter *e)
 {
     const enum bc_sliding rule = e->arch->traits.sliding;
     const struct bc_hparams *hp = &e->hp;
     const bool has = hp->sliding_window != 0 && hp->layer_is_local != NULL;
     bool all = has;
-    if (rule == BC_SLIDING_NONE) return;
+    if (rule == BC_SLIDING_NONE) return false;
     for (uint32_t i = 0; has && i < hp->n_layers; i++)
         all = all && hp->layer_is_local[i];
     bc_jw_key(w, "sliding_window");
@@ -126,12 +166,31 @@ static void put_sliding(struct bc_jw *w, const struct bc_exporter *e)
         bc_jw_key_bool(w, "use_sliding_window", has);
         if (all) bc_jw_key_u64(w, "max_window_layers", 0);
     }
-    if (!has || (all && rule == BC_SLIDING_ALL)) return;
+    return all;
+}
+
+/* What the layers are, where they differ or the class would take them for something else. */
+static void put_layers(struct bc_jw *w, const struct bc_exporter *e)
+{
+    const struct bc_hparams *hp = &e->hp;
+    const bool all_local = put_window(w, e);
+    const bool *local = hp->sliding_window != 0 ? hp->layer_is_local : NULL;
+    if (hp->layer_is_conv == NULL && local == NULL) return;
+    if (all_local && e->arch->traits.sliding == BC_SLIDING_ALL) return;
     bc_jw_key(w, "layer_types");
     bc_jw_begin_array(w);
     for (uint32_t i = 0; i < hp->n_layers; i++)
-        bc_jw_string(w, hp->layer_is_local[i] ? "sliding_attention" : "full_attention");
+        bc_jw_string(w, hp->layer_is_conv != NULL && hp->layer_is_conv[i] ? "conv"
+                        : local != NULL && local[i]                       ? "sliding_attention"
+                                                                          : "full_attention");
     bc_jw_end_array(w);
+}
+
+/* The width stands in the file as it is, where a class would work it out from what is stated. */
+static void put_ff_rule(struct bc_jw *w, const struct bc_exporter *e)
+{
+    if (e->arch->traits.ff_rule == BC_FF_TWO_THIRDS)
+        bc_jw_key_bool(w, "block_auto_adjust_ff_dim", false);
 }
 
 /* How many of the linear weights whose name holds `part` there are, and have a bias. */
@@ -190,8 +249,12 @@ static void put_id(struct bc_jw *w, const struct bc_exporter *e, enum bc_special
 static void put_ids(struct bc_jw *w, const struct bc_exporter *e, enum bc_export_says file)
 {
     static const enum bc_special usual[] = {BC_SPECIAL_BOS, BC_SPECIAL_EOS, BC_SPECIAL_PAD};
-    for (size_t i = 0; i < sizeof usual / sizeof *usual; i++)
+    for (size_t i = 0; i < sizeof usual / sizeof *usual; i++) {
         put_id(w, e, usual[i], file);
+        if (file != BC_SAYS_MODEL || e->specials.id[usual[i]] >= 0) continue;
+        bc_jw_key(w, bc_special_name(usual[i])->id_key); /* else the class has a default */
+        bc_jw_null(w);
+    }
     for (int kind = 0; kind < BC_N_SPECIALS; kind++)
         if (kind != BC_SPECIAL_BOS && kind != BC_SPECIAL_EOS && kind != BC_SPECIAL_PAD &&
             e->specials.from[kind] == file)
@@ -270,9 +333,11 @@ static void config_text(const struct bc_exporter *e, struct bc_buf *text)
     bc_jw_end_array(&w);
     bc_jw_key_string(&w, "model_type", model_type(e));
     put_rows(&w, e);
-    bc_jw_key_string(&w, act_key != NULL ? act_key : "hidden_act", e->hp.hidden_act);
-    put_rope(&w, &e->hp);
-    put_sliding(&w, e);
+    put_ff_rule(&w, e);
+    if (!e->arch->traits.act_is_fixed)
+        bc_jw_key_string(&w, act_key != NULL ? act_key : "hidden_act", e->hp.hidden_act);
+    put_rope(&w, e);
+    put_layers(&w, e);
     put_biases(&w, e);
     put_type_count(&w, e);
     if (!e->hp.causal) {
@@ -425,11 +490,11 @@ static enum bitconv_status check_baked(struct bc_exporter *e, struct bitconv_err
     bool any = false;
     for (size_t i = 0; i < e->n_tensors && !e->packed; i++) {
         const struct bc_export_tensor *t = &e->tensors[i];
-        bool one = true;
+        float magnitude = t->scale;
         if (!t->is_linear) continue;
         if (ternary_class && t->values->packed.format == NULL)
-            BC_TRY(bc_export_one_magnitude(e, t, &one, err));
-        if (!one) return BITCONV_OK;
+            BC_TRY(bc_export_one_magnitude(e, t, &magnitude, err));
+        if (ternary_class && magnitude == 0) return BITCONV_OK;
         any = any || ternary_class || t->values->packed.format != NULL;
     }
     e->baked = any && (ternary_class || e->has_norm_in);
@@ -450,8 +515,11 @@ enum bitconv_status bc_export_check_config(struct bc_exporter *e, struct bitconv
         return refuse(e, "attn_logit_softcapping", err);
     if (hp->final_softcap != 0 && !family_has(e, offsetof(struct bc_hparams, final_softcap)))
         return refuse(e, "final_logit_softcapping", err);
-    if (hp->layer_is_conv != NULL) return refuse(e, "layers of short convolutions", err);
-    if (hp->rope_scaling == BC_ROPE_LONGROPE) return refuse(e, "rope.scaling.type longrope", err);
+    if (hp->rope_scaling != BC_ROPE_NONE &&
+        (hp->rope_scaling == BC_ROPE_LONGROPE) != e->arch->traits.longrope)
+        return refuse(e, "its RoPE scaling", err);
+    if (hp->rope_dims != 0 && hp->rope_dims != hp->head_dim_k && !e->arch->traits.partial_rotary)
+        return refuse(e, "rope.dimension_count is not attention.key_length", err);
     if (e->arch->traits.sliding == BC_SLIDING_NONE && hp->sliding_window != 0)
         return refuse(e, "attention.sliding_window", err);
     if (hp->norm_in_eps != 0 && e->has_norm_in && !e->packed)

@@ -4,12 +4,11 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "export/exporter.h"
+#include "export/export_values.h"
 #include "model/findings.h"
+#include "model/scale_tensor.h"
 
-#define SCALE_SUFFIX    ".scale"
-#define NORM_IN_SUFFIX  "_norm_in.weight"
-#define ROPE_FREQS_NAME "rope_freqs.weight"
+#define NORM_IN_SUFFIX "_norm_in.weight"
 
 /* A tensor of the file, recognised. */
 struct found {
@@ -17,7 +16,7 @@ struct found {
     struct bc_match match; /* row NULL: not of the table */
     struct bc_decoded *values;
     uint64_t ne[BITCONV_GGUF_MAX_DIMS]; /* logical */
-    float *scales;                      /* of a ternary pack: one a slice */
+    float *scales;                      /* of trits: one a slice; NULL: no trits */
 };
 
 struct mapping {
@@ -67,19 +66,6 @@ static bool match_name(const struct bc_arch *arch, const char *name, struct bc_m
             match_base(arch, name, base_len, parts[i].part, out))
             return true;
     return false;
-}
-
-/* Is it the scale tensor of another (BASE.scale beside BASE.weight)? */
-static bool is_scale_of_other(const struct bc_exporter *e, const char *name)
-{
-    struct bc_buf weight = {0};
-    size_t base_len = 0;
-    if (!ends_in(name, SCALE_SUFFIX, &base_len)) return false;
-    bc_buf_printf(&weight, "%.*s.weight", (int)base_len, name);
-    const bool is =
-        !weight.failed && bitconv_gguf_find_tensor(e->file, bc_buf_str(&weight)) != NULL;
-    bc_buf_release(&weight);
-    return is;
 }
 
 /* The checkpoint's name: the backbone of a class with a head is its member "model". */
@@ -145,13 +131,44 @@ static enum bitconv_status open_values(struct mapping *m, struct found *f,
     if (p->format == NULL) return BITCONV_OK;
     f->scales = bc_arena_alloc(&e->arena, (size_t)p->shape.slices, sizeof *f->scales);
     if (f->scales == NULL) return bc_fail_nomem(err, "scales");
-    const enum bitconv_status scaled =
-        bc_export_scales(e, f->tensor, p, f->scales, p->shape.slices, &problem);
-    if (scaled == BITCONV_E_UNSUPPORTED && e->decode && f->values->blocks != NULL)
+    const enum bitconv_status scaled = bc_export_scales(e, f->tensor, p, f->scales, &problem);
+    if (scaled == BITCONV_E_UNSUPPORTED && e->decode && f->values->blocks != NULL) {
         f->values->packed.format = NULL; /* decoded block by block then */
-    else if (scaled != BITCONV_OK)
+        f->scales = NULL;
+    } else if (scaled != BITCONV_OK)
         bc_finding(&m->findings, scaled, "%s", problem.text);
     return BITCONV_OK;
+}
+
+/* True when the values are floats as a checkpoint stores them. */
+static bool is_plain_float(const struct bc_decoded *d)
+{
+    return d->packed.format == NULL && d->blocks == NULL &&
+           (d->numbers.dtype == BITCONV_F32 || d->numbers.dtype == BITCONV_F16 ||
+            d->numbers.dtype == BITCONV_BF16);
+}
+
+/* Is it a tensor that belongs to others, whose values are looked at with theirs? */
+static bool is_read_elsewhere(const struct bc_exporter *e, const struct bitconv_gguf_tensor *t)
+{
+    return bc_export_is_rope(e, t->name) || bc_scale_owner(e->file, t) != NULL;
+}
+
+/* The row of the table for a tensor; a finding when there is none, or not in that layer. */
+static bool find_row(struct mapping *m, const struct bitconv_gguf_tensor *t,
+                     struct bc_finding_kind *unknown, struct bc_match *out)
+{
+    const struct bc_exporter *e = m->e;
+    const bool named = strlen(t->name) == t->name_len && match_name(e->arch, t->name, out);
+    if (named && !out->has_layer) return true;
+    if (named && out->layer < e->hp.n_layers &&
+        bc_layer_is_one_of(&e->hp, bc_pattern_layers(out->row->gguf), out->layer))
+        return true;
+    if (bc_finding_wanted(unknown))
+        bc_finding(&m->findings, BITCONV_E_UNSUPPORTED,
+                   "%s: %s: not a tensor that the %s family has%s", e->path, t->name, e->arch->name,
+                   named ? " in that layer" : "");
+    return false;
 }
 
 static enum bitconv_status recognise(struct mapping *m, struct bitconv_error *err)
@@ -161,16 +178,7 @@ static enum bitconv_status recognise(struct mapping *m, struct bitconv_error *er
     for (size_t i = 0; i < bitconv_gguf_n_tensors(e->file); i++) {
         const struct bitconv_gguf_tensor *t = bitconv_gguf_tensor_at(e->file, i);
         struct found *f = &m->found[m->n_found];
-        const bool whole = strlen(t->name) == t->name_len;
-        if (whole && strcmp(t->name, ROPE_FREQS_NAME) == 0) continue;
-        if (!whole || !match_name(e->arch, t->name, &f->match)) {
-            if (whole && is_scale_of_other(e, t->name)) continue;
-            if (bc_finding_wanted(&unknown))
-                bc_finding(&m->findings, BITCONV_E_UNSUPPORTED,
-                           "%s: %s: not a tensor that the %s family has", e->path, t->name,
-                           e->arch->name);
-            continue;
-        }
+        if (is_read_elsewhere(e, t) || !find_row(m, t, &unknown, &f->match)) continue;
         f->tensor = t;
         BC_TRY(open_values(m, f, err));
         if (f->match.row == NULL) continue;
@@ -180,6 +188,29 @@ static enum bitconv_status recognise(struct mapping *m, struct bitconv_error *er
             e->packed = true;
     }
     bc_finding_rest(&m->findings, &unknown);
+    return BITCONV_OK;
+}
+
+/* Floats that are trit * scale among packed weights: convert stores so what does not fit the pack
+ * that it is told. In a packed checkpoint they are trits as well, so that it does so again. */
+static enum bitconv_status find_unpacked_trits(const struct mapping *m, struct found *f,
+                                               struct bitconv_error *err)
+{
+    const struct bc_exporter *e = m->e;
+    const uint64_t n = f->ne[2];
+    if (!e->packed || !is_linear(&f->match) || !is_plain_float(f->values)) return BITCONV_OK;
+    float *scales = bc_arena_alloc(&m->e->arena, (size_t)n, sizeof *scales);
+    if (scales == NULL) return bc_fail_nomem(err, "scales");
+    for (uint64_t i = 0; i < n; i++) {
+        const struct bc_export_tensor slice = {.source = f->tensor,
+                                               .values = f->values,
+                                               .slice = (uint32_t)i,
+                                               .rows = f->ne[1],
+                                               .cols = f->ne[0]};
+        BC_TRY(bc_export_one_magnitude(e, &slice, &scales[i], err));
+        if (scales[i] == 0) return BITCONV_OK;
+    }
+    f->scales = scales;
     return BITCONV_OK;
 }
 
@@ -214,42 +245,32 @@ static uint32_t permuted_heads(const struct bc_exporter *e, const struct bc_matc
     return rows == BC_N_Q ? e->hp.n_head : rows == BC_N_K ? e->hp.n_head_kv : 0;
 }
 
-/* True when the values are floats as a checkpoint stores them. */
-static bool is_plain_float(const struct bc_decoded *d)
-{
-    return d->packed.format == NULL && d->blocks == NULL &&
-           (d->numbers.dtype == BITCONV_F32 || d->numbers.dtype == BITCONV_F16 ||
-            d->numbers.dtype == BITCONV_BF16);
-}
-
-static enum bitconv_status choose_form(struct mapping *m, const struct found *f,
-                                       struct bc_export_tensor *t)
+/* Packed weights go with floats of one type: transformers 5 computes them in the types that are
+ * stored, and those of its products must agree. float32 is exact for all of them. */
+static void choose_form(struct mapping *m, const struct found *f, struct bc_export_tensor *t)
 {
     struct bc_exporter *e = m->e;
-    const bool ternary = f->values->packed.format != NULL;
     const bool plus_one = f->match.row->role == BC_ROLE_NORM && f->match.part == BC_MATCH_WEIGHT &&
                           e->arch->traits.norm_plus_one;
+    const bool plain = is_plain_float(f->values);
     t->dtype = BITCONV_F32;
     if (plus_one) {
         t->form = BC_EXPORT_MINUS_ONE;
-    } else if (is_plain_float(f->values) &&
-               (!e->options->uniform || f->values->numbers.dtype == BITCONV_F32)) {
-        t->form = BC_EXPORT_COPY;
-        t->dtype = f->values->numbers.dtype;
-    } else if (ternary && is_linear(&f->match) && !e->decode) {
+    } else if (f->scales != NULL && is_linear(&f->match) && !e->decode) {
         t->form = BC_EXPORT_TRITS;
         t->dtype = BITCONV_U8;
+    } else if (plain && (!e->packed || f->values->numbers.dtype == BITCONV_F32)) {
+        t->form = BC_EXPORT_COPY;
+        t->dtype = f->values->numbers.dtype;
     } else {
-        const bool plain = is_plain_float(f->values); /* widened to be uniform */
         t->form = BC_EXPORT_DECODED;
-        if (e->decode && !e->options->uniform) t->dtype = e->dtype;
-        if (!e->decode && !e->packed && !plain)
+        if (e->decode) t->dtype = e->dtype;
+        if (!e->decode && !e->packed)
             bc_finding(&m->findings, BITCONV_E_UNSUPPORTED,
                        "%s: %s: %s is no ternary pack: say what it is to be decoded to (--dtype "
                        "f32, f16 or bf16)",
                        e->path, f->tensor->name, f->tensor->type_name);
     }
-    return BITCONV_OK;
 }
 
 static enum bitconv_status append(struct bc_exporter *e, const struct bc_export_tensor *t,
@@ -277,14 +298,15 @@ static enum bitconv_status keep_module(struct bc_exporter *e, const char *name,
     return BITCONV_OK;
 }
 
-/* The stored shape, and the size that follows. */
+/* The stored shape, and the size that follows. Filters of convolutions have a dimension of one
+ * input channel. */
 static void set_shape(struct bc_export_tensor *t)
 {
-    t->shape[0] = t->n_dims == 2 ? t->rows : t->rows * t->cols;
-    t->shape[1] = t->n_dims == 2 ? t->cols : 1;
-    t->shape[2] = t->shape[3] = 1;
-    if (t->form == BC_EXPORT_TRITS) t->shape[0] = t->rows / 4 + (t->rows % 4 != 0);
-    t->size = t->shape[0] * t->shape[1] * bitconv_dtype_size(t->dtype);
+    const uint64_t rows = t->form == BC_EXPORT_TRITS ? t->rows / 4 + (t->rows % 4 != 0) : t->rows;
+    t->shape[0] = t->shape[1] = t->shape[2] = t->shape[3] = 1;
+    t->shape[0] = t->n_dims == 1 ? rows * t->cols : rows;
+    if (t->n_dims > 1) t->shape[t->n_dims - 1] = t->cols;
+    t->size = rows * t->cols * bitconv_dtype_size(t->dtype);
 }
 
 /* Where convert will meet a tensor: stacks of experts take the place of the layer's last matrix. */
@@ -316,14 +338,16 @@ static enum bitconv_status add_slice(struct mapping *m, const struct found *f, c
                                  .values = f->values,
                                  .is_linear = is_linear(&f->match),
                                  .slice = slice,
-                                 .n_dims = vector ? 1 : 2,
+                                 .n_dims = vector                               ? 1
+                                           : f->match.row->role == BC_ROLE_CONV ? 3
+                                                                                : 2,
                                  .permute_heads = permuted_heads(e, &f->match)};
     t.rows = vector ? (t.permute_heads > 0 ? f->ne[0] : 1) : f->ne[1];
     t.cols = vector ? (t.permute_heads > 0 ? 1 : f->ne[0]) : f->ne[0];
     t.name = hf_name(e, &f->match, slice);
     if (t.name == NULL) return bc_fail_nomem(err, "names of tensors");
     if (f->scales != NULL) t.scale = f->scales[slice];
-    BC_TRY(choose_form(m, f, &t));
+    choose_form(m, f, &t);
     set_shape(&t);
     if (t.permute_heads > 0 && t.rows % (2 * (uint64_t)t.permute_heads) != 0)
         bc_finding(&m->findings, BITCONV_E_CORRUPT,
@@ -332,11 +356,6 @@ static enum bitconv_status add_slice(struct mapping *m, const struct found *f, c
     BC_TRY(append(e, &t, err));
     if (t.form != BC_EXPORT_TRITS)
         return e->packed && is_linear(&f->match) ? keep_module(e, t.name, err) : BITCONV_OK;
-    if (t.rows % 4 != 0 && slice == 0)
-        bc_say(e->sink, BITCONV_WARNING,
-               "%s: %" PRIu64 " rows are no multiple of 4: bitconv reads the packed tensor, "
-               "transformers does not",
-               t.name, t.rows);
     t.form = BC_EXPORT_SCALE;
     t.dtype = BITCONV_F32;
     t.name = bc_arena_printf(&e->arena, "%s_scale", t.name);
@@ -376,20 +395,26 @@ static void note_kept_types(const struct bc_exporter *e)
                e->path, n, e->options->dtype);
 }
 
-/* Packed weights beside floats of several types: exact, but not to be run as it is loaded. */
-static void warn_of_mixture(const struct bc_exporter *e)
+/* Packed weights that transformers has no module for. */
+static void warn_of_limits(const struct bc_exporter *e)
 {
-    bool narrow = false;
-    for (size_t i = 0; i < e->n_tensors && e->packed; i++) {
-        const enum bitconv_dtype dtype = e->tensors[i].dtype;
-        if (e->tensors[i].form == BC_EXPORT_SCALE) continue;
-        narrow = narrow || dtype == BITCONV_F16 || dtype == BITCONV_BF16;
+    const struct bc_export_tensor *rows = NULL, *expert = NULL;
+    for (size_t i = 0; i < e->n_tensors; i++) {
+        const struct bc_export_tensor *t = &e->tensors[i];
+        if (t->form != BC_EXPORT_TRITS) continue;
+        if (rows == NULL && t->rows % 4 != 0) rows = t;
+        if (expert == NULL && t->slice > 0) expert = t;
     }
-    if (narrow)
-        bc_say(e->sink, BITCONV_NOTE,
-               "%s: float tensors keep their 16-bit types beside float32 scales; transformers 5, "
-               "which computes in the types that are stored, needs an export with --uniform",
-               e->path);
+    if (rows != NULL)
+        bc_say(e->sink, BITCONV_WARNING,
+               "%s: %" PRIu64 " rows are no multiple of 4: bitconv reads the packed tensor, "
+               "transformers does not",
+               rows->name, rows->rows);
+    if (expert != NULL)
+        bc_say(e->sink, BITCONV_WARNING,
+               "%s: bitconv reads packed experts, transformers 5, which merges experts, does not "
+               "(--dtype f32, f16 or bf16)",
+               expert->name);
 }
 
 static enum bitconv_status map_all(struct mapping *m, struct bitconv_error *err)
@@ -403,7 +428,8 @@ static enum bitconv_status map_all(struct mapping *m, struct bitconv_error *err)
                        e->path);
     BC_TRY(bc_findings_result(&m->findings, "faults in the tensors", err));
     for (size_t i = 0; i < m->n_found; i++) {
-        const struct found *f = &m->found[i];
+        struct found *f = &m->found[i];
+        BC_TRY(find_unpacked_trits(m, f, err));
         const uint32_t n = f->match.row->role == BC_ROLE_EXPERT ? e->hp.n_expert : 1;
         const char *key = order_key(e, f);
         if (key == NULL) return bc_fail_nomem(err, "names of tensors");
@@ -412,7 +438,7 @@ static enum bitconv_status map_all(struct mapping *m, struct bitconv_error *err)
     }
     choose_main_dtype(e);
     note_kept_types(e);
-    warn_of_mixture(e);
+    warn_of_limits(e);
     return bc_findings_result(&m->findings, "faults in the tensors", err);
 }
 

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Opens the file and finds out which model it is: family, class, target, hyper-parameters. */
-#include <math.h>
 #include <string.h>
 
-#include "base/bytes.h"
 #include "export/exporter.h"
 #include "model/model_gguf.h"
 #include "model/model_internal.h"
@@ -92,65 +90,6 @@ static void choose_target(struct bc_exporter *e)
                     : BC_TARGET_BITNET;
 }
 
-/* The parameters that Llama 3.1's models were published with; files of other writers hold only the
- * divisors that follow from them. */
-static enum bitconv_status recover_llama3(struct bc_exporter *e, const struct bc_values *table,
-                                          struct bitconv_error *err)
-{
-    struct bc_hparams *hp = &e->hp;
-    hp->rope_scaling = BC_ROPE_LLAMA3;
-    hp->rope_low_freq_factor = 1;
-    hp->rope_high_freq_factor = 4;
-    hp->rope_orig_ctx = 8192;
-    hp->rope_factor = 1;
-    float *wanted = bc_arena_alloc(&e->arena, hp->rope_dims / 2, sizeof *wanted);
-    if (wanted == NULL) return bc_fail_nomem(err, "rope_freqs");
-    for (uint64_t i = 0; i < table->n; i++)
-        hp->rope_factor = fmaxf(hp->rope_factor, bc_get_f32(table->data + 4 * i));
-    if (!isfinite(hp->rope_factor)) hp->rope_factor = 1;
-    bc_rope_llama3_factors(hp, wanted);
-    for (uint64_t i = 0; i < table->n; i++)
-        if (!(fabsf(bc_get_f32(table->data + 4 * i) - wanted[i]) <= 1e-4f * wanted[i]))
-            return bc_fail(err, BITCONV_E_UNSUPPORTED,
-                           "%s: rope_freqs.weight: not the divisors of Llama 3's RoPE scaling for "
-                           "any factor: a config cannot say them",
-                           e->path);
-    bc_say(e->sink, BITCONV_WARNING,
-           "%s: the parameters of the RoPE scaling are not stated; rope_freqs.weight is that of "
-           "llama3 with factor %g, low_freq_factor 1, high_freq_factor 4, original context 8192",
-           e->path, (double)hp->rope_factor);
-    return BITCONV_OK;
-}
-
-/* rope_freqs.weight: a file states what it comes from, or it must be found out. */
-static enum bitconv_status read_rope_freqs(struct bc_exporter *e, struct bitconv_error *err)
-{
-    const struct bitconv_gguf_tensor *t = bitconv_gguf_find_tensor(e->file, "rope_freqs.weight");
-    const bool stated = e->hp.rope_scaling == BC_ROPE_LLAMA3;
-    if (t == NULL && stated)
-        return bc_fail(err, BITCONV_E_CORRUPT,
-                       "%s: rope_freqs.weight: missing, but the RoPE scaling is llama3", e->path);
-    if (t == NULL) return BITCONV_OK;
-    if (strcmp(t->type_name, "F32") != 0 || t->n_elements != e->hp.rope_dims / 2 ||
-        t->size != 4 * t->n_elements)
-        return bc_fail(err, BITCONV_E_CORRUPT, "%s: rope_freqs.weight: wanted F32 [%u]", e->path,
-                       (unsigned)(e->hp.rope_dims / 2));
-    const struct bc_values table = {BITCONV_F32, t->data, t->n_elements};
-    if (!stated) return recover_llama3(e, &table, err);
-    float *wanted = bc_arena_alloc(&e->arena, (size_t)table.n, sizeof *wanted);
-    if (wanted == NULL) return bc_fail_nomem(err, "rope_freqs");
-    bc_rope_llama3_factors(&e->hp, wanted);
-    for (uint64_t i = 0; i < table.n; i++) {
-        if (bc_f32_bits(wanted[i]) == bc_get_u32(table.data + 4 * i)) continue;
-        bc_say(e->sink, BITCONV_WARNING,
-               "%s: rope_freqs.weight is not what the stated RoPE scaling gives (value %llu); the "
-               "checkpoint gets the stated scaling",
-               e->path, (unsigned long long)i);
-        break;
-    }
-    return BITCONV_OK;
-}
-
 /* bitconv's own files always name the activation, and then also the window where there is one:
  * nothing is left to defaults. */
 static void correct_window(struct bc_exporter *e)
@@ -188,7 +127,7 @@ static enum bitconv_status read_model(struct bc_exporter *e, struct bitconv_erro
     choose_class(e);
     choose_target(e);
     e->name = copy_string(e, "general.name");
-    return read_rope_freqs(e, err);
+    return bc_export_read_rope(e, err);
 }
 
 static enum bitconv_status read_options(struct bc_exporter *e, struct bitconv_error *err)

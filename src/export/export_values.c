@@ -12,6 +12,7 @@
 
 #include "base/bytes.h"
 #include "formats/block_pack.h"
+#include "verify/block_scan.h"
 
 enum { PIECE_BYTES = 1 << 20, MAX_WHY = 256 };
 
@@ -42,7 +43,7 @@ enum bitconv_status bc_export_decode(struct bc_exporter *e, const struct bitconv
     char why[MAX_WHY] = "";
     struct bc_packed packed;
     const size_t index = (size_t)(t - bitconv_gguf_tensor_at(e->file, 0));
-    if (!bc_packed_open(t, &e->stated, &packed, why, sizeof why))
+    if (!bc_packed_open_in(e->file, t, &e->stated, &packed, why, sizeof why))
         return bc_fail(err, BITCONV_E_CORRUPT, "%s: %s: %s", e->path, t->name, why);
     const enum bitconv_status status =
         bc_decoded_open(&e->container, index, &e->stated, out, why, sizeof why);
@@ -58,80 +59,36 @@ enum bitconv_status bc_export_decode(struct bc_exporter *e, const struct bitconv
     return BITCONV_OK;
 }
 
-/* The exact scales beside blocks whose own are rounded: BASE.scale, F32, one or one a slice. */
-static const struct bitconv_gguf_tensor *companion(const struct bc_exporter *e,
-                                                   const struct bitconv_gguf_tensor *t)
-{
-    static const char suffix[] = ".weight";
-    const size_t n = sizeof suffix - 1;
-    struct bc_buf name = {0};
-    if (t->name_len <= n || strcmp(t->name + t->name_len - n, suffix) != 0) return NULL;
-    bc_buf_printf(&name, "%.*s.scale", (int)(t->name_len - n), t->name);
-    const struct bitconv_gguf_tensor *found =
-        name.failed ? NULL : bitconv_gguf_find_tensor(e->file, bc_buf_str(&name));
-    bc_buf_release(&name);
-    return found;
-}
-
-static enum bitconv_status companion_scales(const struct bc_exporter *e,
-                                            const struct bitconv_gguf_tensor *s, float *scales,
-                                            uint64_t n, struct bitconv_error *err)
-{
-    if (strcmp(s->type_name, "F32") != 0 || s->size != 4 * s->n_elements ||
-        (s->n_elements != 1 && s->n_elements != n))
-        return bc_fail(err, BITCONV_E_CORRUPT, "%s: %s: wanted F32, one scale or one a slice",
-                       e->path, s->name);
-    for (uint64_t i = 0; i < n; i++)
-        scales[i] = bc_get_f32(s->data + (s->n_elements == 1 ? 0 : 4 * i));
-    return BITCONV_OK;
-}
-
 /* Blocks carry a scale each; those of a slice must agree to be one. */
 static enum bitconv_status block_scales(const struct bc_exporter *e,
                                         const struct bitconv_gguf_tensor *t,
-                                        const struct bc_block_pack *bp, const struct bc_packed *p,
-                                        float *scales, uint64_t n, struct bitconv_error *err)
+                                        const struct bc_packed *p, float *scales,
+                                        struct bitconv_error *err)
 {
-    const uint64_t blocks = p->shape.cols * p->shape.rows / bp->block;
-    for (uint64_t i = 0; i < n; i++) {
-        uint64_t other = 0;
-        const uint8_t *slice = p->data + i * blocks * bp->block_size;
-        switch (bc_block_common_scale(bp, slice, blocks, &scales[i], &other)) {
-        case BC_BLOCKS_ALL_ZERO:
-            scales[i] = BC_ABSMEAN_MIN;
-            break;
-        case BC_BLOCKS_ONE_SCALE:
-            break;
-        case BC_BLOCKS_MANY_SCALES:
-            return bc_fail(err, BITCONV_E_UNSUPPORTED,
-                           "%s: %s: its blocks have different scales (block %" PRIu64
-                           " differs from those before): a packed checkpoint has one for the "
-                           "tensor (--dtype f32, f16 or bf16 decodes it)",
-                           e->path, t->name, i * blocks + other);
-        }
-    }
+    struct bc_block_scan scan;
+    bc_block_scan(p, scales, &scan);
+    if (scan.form == BC_SCALES_IN_MANY_BLOCKS)
+        return bc_fail(err, BITCONV_E_UNSUPPORTED,
+                       "%s: %s: its blocks have different scales (block %" PRIu64
+                       " differs from those before): a packed checkpoint has one for the "
+                       "tensor (--dtype f32, f16 or bf16 decodes it)",
+                       e->path, t->name, scan.other);
     return BITCONV_OK;
 }
 
 enum bitconv_status bc_export_scales(struct bc_exporter *e, const struct bitconv_gguf_tensor *t,
-                                     const struct bc_packed *p, float *scales, uint64_t n,
+                                     const struct bc_packed *p, float *scales,
                                      struct bitconv_error *err)
 {
-    const struct bitconv_gguf_tensor *beside = companion(e, t);
-    const struct bc_block_pack *bp = bc_block_pack_of(p->format);
-    if (beside != NULL) {
-        BC_TRY(companion_scales(e, beside, scales, n, err));
-    } else if (bp != NULL) {
-        BC_TRY(block_scales(e, t, bp, p, scales, n, err));
-    } else {
-        for (uint64_t i = 0; i < n; i++)
-            scales[i] = p->format->get_scale(&p->shape, p->data, i);
-    }
-    for (uint64_t i = 0; i < n; i++)
+    const bool in_blocks = bc_block_pack_of(p->format) != NULL;
+    if (in_blocks) BC_TRY(block_scales(e, t, p, scales, err));
+    for (uint64_t i = 0; i < p->shape.slices; i++) {
+        if (!in_blocks) scales[i] = p->format->get_scale(&p->shape, p->data, i);
         if (!isfinite(scales[i]) || scales[i] <= 0)
             return bc_fail(err, BITCONV_E_CORRUPT,
                            "%s: %s: the scale is %g, wanted a positive number", e->path, t->name,
                            (double)scales[i]);
+    }
     return BITCONV_OK;
 }
 
@@ -145,10 +102,11 @@ static enum bitconv_status bad_code(const struct bc_exporter *e, const struct bc
                    t->source->name, t->values->packed.format->name);
 }
 
-/* A pointer to trits [first, first + n) of the whole tensor, valid until the next call. */
-static enum bitconv_status read_trits(const struct bc_exporter *e, const struct bc_export_tensor *t,
-                                      struct bc_export_scratch *s, uint64_t first, uint64_t n,
-                                      const int8_t **out, struct bitconv_error *err)
+/* Of a pack: a pointer to trits [first, first + n) of the whole tensor, valid until the next call. */
+static enum bitconv_status unpack_trits(const struct bc_exporter *e,
+                                        const struct bc_export_tensor *t,
+                                        struct bc_export_scratch *s, uint64_t first, uint64_t n,
+                                        const int8_t **out, struct bitconv_error *err)
 {
     const struct bc_packed *p = &t->values->packed;
     const uint64_t step = p->format->granule != 0 ? p->format->granule : p->format->run;
@@ -165,6 +123,48 @@ static enum bitconv_status read_trits(const struct bc_exporter *e, const struct 
         if (step == 0) s->whole = t->source;
     }
     *out = (const int8_t *)s->trits.data + (first - from);
+    return BITCONV_OK;
+}
+
+/* Values [first, first + n) of the file's tensor. */
+static enum bitconv_status read_floats(const struct bc_exporter *e,
+                                       const struct bc_export_tensor *t,
+                                       struct bc_export_scratch *s, uint64_t first, uint64_t n,
+                                       float *dst, struct bitconv_error *err)
+{
+    const struct bc_decoded *d = t->values;
+    const int8_t *trits = NULL;
+    if (d->packed.format == NULL && d->blocks != NULL) {
+        bc_dequant_values(d->blocks, d->data, first, n, dst);
+        for (uint64_t i = 0; d->packed.scales != NULL && i < n; i++)
+            dst[i] *= bc_packed_scale_beside(&d->packed, t->slice);
+        return BITCONV_OK;
+    }
+    if (d->packed.format == NULL) {
+        bc_widen(e->kernels, &d->numbers, first, (size_t)n, dst);
+        return BITCONV_OK;
+    }
+    BC_TRY(unpack_trits(e, t, s, first, n, &trits, err));
+    for (uint64_t i = 0; i < n; i++)
+        dst[i] = trits[i] == 0 ? 0.0f : (float)trits[i] * t->scale;
+    return BITCONV_OK;
+}
+
+/* A pointer to trits [first, first + n), valid until the next call: of a pack, or of floats that are
+ * trit * scale (bc_export_one_magnitude). */
+static enum bitconv_status read_trits(const struct bc_exporter *e, const struct bc_export_tensor *t,
+                                      struct bc_export_scratch *s, uint64_t first, uint64_t n,
+                                      const int8_t **out, struct bitconv_error *err)
+{
+    if (t->values->packed.format != NULL) return unpack_trits(e, t, s, first, n, out, err);
+    float *values = room(&s->values, n * sizeof *values);
+    int8_t *trits = room(&s->trits, n);
+    s->whole = NULL;
+    if (values == NULL || trits == NULL) return bc_fail_nomem(err, "trits");
+    BC_TRY(read_floats(e, t, s, first, n, values, err));
+    for (uint64_t i = 0; i < n; i++)
+        trits[i] = (int8_t)((values[i] > 0) - (values[i] < 0));
+    *out = trits;
     return BITCONV_OK;
 }
 
@@ -262,30 +262,8 @@ static enum bitconv_status pack_rows(const struct bc_exporter *e, const struct b
 
 /* ---- decoded rows ---- */
 
-/* Values [first, first + n) of the file's tensor. */
-static enum bitconv_status read_floats(const struct bc_exporter *e,
-                                       const struct bc_export_tensor *t,
-                                       struct bc_export_scratch *s, uint64_t first, uint64_t n,
-                                       float *dst, struct bitconv_error *err)
-{
-    const struct bc_decoded *d = t->values;
-    const int8_t *trits = NULL;
-    if (d->packed.format == NULL && d->blocks != NULL) {
-        bc_dequant_values(d->blocks, d->data, first, n, dst);
-        return BITCONV_OK;
-    }
-    if (d->packed.format == NULL) {
-        bc_widen(e->kernels, &d->numbers, first, (size_t)n, dst);
-        return BITCONV_OK;
-    }
-    BC_TRY(read_trits(e, t, s, first, n, &trits, err));
-    for (uint64_t i = 0; i < n; i++)
-        dst[i] = trits[i] == 0 ? 0.0f : (float)trits[i] * t->scale;
-    return BITCONV_OK;
-}
-
 enum bitconv_status bc_export_one_magnitude(const struct bc_exporter *e,
-                                            const struct bc_export_tensor *t, bool *out_one,
+                                            const struct bc_export_tensor *t, float *out,
                                             struct bitconv_error *err)
 {
     enum { CHUNK = 1024 };
@@ -293,17 +271,18 @@ enum bitconv_status bc_export_one_magnitude(const struct bc_exporter *e,
     enum bitconv_status status = BITCONV_OK;
     const uint64_t first = t->slice * t->rows * t->cols, n = t->rows * t->cols;
     float values[CHUNK], magnitude = 0;
-    *out_one = true;
-    for (uint64_t at = 0; at < n && *out_one && status == BITCONV_OK; at += CHUNK) {
+    bool one = true;
+    for (uint64_t at = 0; at < n && one && status == BITCONV_OK; at += CHUNK) {
         const uint64_t count = n - at < CHUNK ? n - at : CHUNK;
         status = read_floats(e, t, &scratch, first + at, count, values, err);
         for (uint64_t i = 0; i < count && status == BITCONV_OK; i++) {
             if (values[i] == 0) continue;
             if (magnitude == 0) magnitude = fabsf(values[i]);
-            *out_one = *out_one && fabsf(values[i]) == magnitude;
+            one = one && isfinite(magnitude) && fabsf(values[i]) == magnitude;
         }
     }
     bc_export_scratch_release(&scratch);
+    *out = !one ? 0 : magnitude == 0 ? BC_ABSMEAN_MIN : magnitude;
     return status;
 }
 

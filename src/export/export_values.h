@@ -28,9 +28,11 @@ enum bitconv_status bc_export_produce(const struct bc_exporter *e, struct bc_exp
                                       struct bc_export_scratch *s, bc_export_take *take, void *user,
                                       struct bitconv_error *err);
 
-/* Have all values of `t` that are not 0 the same magnitude? Reads until the answer is known. */
+/* The magnitude that all values of `t` have which are not 0: they are trits times it. 0: they have
+ * several, or one that is not finite; BC_ABSMEAN_MIN where all values are 0. Uses t->source, values,
+ * slice, rows, cols and scale; reads until the answer is known. */
 enum bitconv_status bc_export_one_magnitude(const struct bc_exporter *e,
-                                            const struct bc_export_tensor *t, bool *out_one,
+                                            const struct bc_export_tensor *t, float *out,
                                             struct bitconv_error *err);
 
 /* The float32 w for which the file's sum w + 1, computed in float32, is y: exact wherever such a w

@@ -88,6 +88,12 @@ enum bitconv_status bc_export_open(struct bc_exporter *e, const char *path,
                                    struct bitconv_error *err);
 void bc_export_close(struct bc_exporter *e);
 
+/* What the tensors of rotary positions say, into e->hp: parameters of Llama 3's scaling where they are
+ * not stated, longrope's lists. */
+enum bitconv_status bc_export_read_rope(struct bc_exporter *e, struct bitconv_error *err);
+/* True for tensors that bc_export_read_rope has read: a config says them. */
+bool bc_export_is_rope(const struct bc_exporter *e, const char *name);
+
 /* e->tensors: every tensor of the file by the family's table. All that does not fit becomes a
  * finding through the sink, then the call fails. */
 enum bitconv_status bc_export_map(struct bc_exporter *e, struct bitconv_error *err);
@@ -97,10 +103,11 @@ enum bitconv_status bc_export_deal(struct bc_exporter *e, struct bitconv_error *
 /* How a tensor's values are decoded; fails with the tensor's name. */
 enum bitconv_status bc_export_decode(struct bc_exporter *e, const struct bitconv_gguf_tensor *t,
                                      struct bc_decoded *out, struct bitconv_error *err);
-/* The multiplier of each slice of a ternary pack: of the companion BASE.scale, else of the pack.
- * UNSUPPORTED when blocks of one slice have several, CORRUPT when one is not finite and positive. */
+/* The multiplier of each slice of a ternary pack (room for p->shape.slices), those of a tensor of
+ * scales beside it applied. UNSUPPORTED when blocks of one slice have several, CORRUPT when one is
+ * not finite and positive. */
 enum bitconv_status bc_export_scales(struct bc_exporter *e, const struct bitconv_gguf_tensor *t,
-                                     const struct bc_packed *p, float *scales, uint64_t n,
+                                     const struct bc_packed *p, float *scales,
                                      struct bitconv_error *err);
 
 /* e->specials, from the keys of the file. */

@@ -86,11 +86,15 @@ bool bc_model_check_bias(struct bc_loading *load, const struct bc_arch_tensor *r
 
 /* LongRoPE (Ding et al. 2024, as transformers computes it): the divisors of both lists of a
  * rope_scaling object into hp->rope_long_factors and ->rope_short_factors, and the attention factor
- * into hp->rope_attn_factor: `attention_factor` when > 0, else sqrt(1 + ln(s) / ln(orig)) for
- * s = n_ctx / orig > 1, else 1. Lists of another length than rope_dims / 2 are findings. */
+ * into hp->rope_attn_factor: `attention_factor` when > 0, else bc_rope_attention_factor. Lists of
+ * another length than rope_dims / 2 are findings. */
 enum bitconv_status bc_model_read_longrope(struct bc_loading *load, const struct bc_json *long_list,
                                            const struct bc_json *short_list,
                                            double attention_factor, struct bitconv_error *err);
+
+/* LongRoPE's factor of the rotated q and k: sqrt(1 + ln(s) / ln(orig_ctx)) for s = n_ctx / orig_ctx
+ * > 1, else 1. orig_ctx must be above 1. */
+float bc_rope_attention_factor(uint32_t n_ctx, uint32_t orig_ctx);
 
 /* Frequency divisors of Llama 3's RoPE scaling: head_dim / 2 float32 values (rope.c). */
 void bc_rope_llama3_factors(const struct bc_hparams *hp, float *out);

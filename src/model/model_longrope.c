@@ -37,16 +37,21 @@ static enum bitconv_status read_list(struct bc_loading *load, const struct bc_js
     return BITCONV_OK;
 }
 
+float bc_rope_attention_factor(uint32_t n_ctx, uint32_t orig_ctx)
+{
+    const double scale = (double)n_ctx / (double)orig_ctx;
+    return scale > 1 ? (float)sqrt(1 + log(scale) / log((double)orig_ctx)) : 1;
+}
+
 enum bitconv_status bc_model_read_longrope(struct bc_loading *load, const struct bc_json *long_list,
                                            const struct bc_json *short_list,
                                            double attention_factor, struct bitconv_error *err)
 {
     struct bc_hparams *hp = &load->model->hp;
-    const double scale = (double)hp->n_ctx / (double)hp->rope_orig_ctx;
     BC_TRY(read_list(load, long_list, &hp->rope_long_factors, err));
     BC_TRY(read_list(load, short_list, &hp->rope_short_factors, err));
-    if (attention_factor <= 0)
-        attention_factor = scale > 1 ? sqrt(1 + log(scale) / log((double)hp->rope_orig_ctx)) : 1;
-    hp->rope_attn_factor = (float)attention_factor;
+    hp->rope_attn_factor = attention_factor > 0
+                               ? (float)attention_factor
+                               : bc_rope_attention_factor(hp->n_ctx, hp->rope_orig_ctx);
     return BITCONV_OK;
 }
