@@ -18,16 +18,53 @@ round_trip() {
     }
 }
 n=0
-# phi3 (longrope factors) and lfm2 (convolutions) are not exported yet: they are refused.
-for model in $(ls "$models" | grep -vxE "phi3|lfm2"); do
-    case $model in bert | qwen2) types="f32 f16 bf16" ;; *) types="i2_s tl1 bitcos t5 f32 f16 bf16" ;; esac
+for model in $(ls "$models"); do
+    case $model in bert) types="f32 f16 bf16" ;; *) types="i2_s tl1 bitcos t5 q2_0 f32 f16 bf16" ;; esac
     for type in $types; do
         round_trip "$model" $type && n=$((n + 1)) # what does not fit a pack (tl1 of mixtral) is passed over
     done
-    case $model in bert | qwen2) ;; *) round_trip "$model" i2_s --uniform && n=$((n + 1)) ;; esac
     round_trip "$model" q8_0 --dtype f32 && n=$((n + 1))
 done
-[ "$n" -ge 60 ] || fail "only $n round trips were possible"
+[ "$n" -ge 90 ] || fail "only $n round trips were possible"
+
+# The same with more options of convert: exact scales beside blocks, tensors that do not fit the pack, and some left out.
+with_options() { # model, options of convert
+    local model=$1
+    shift
+    rm -rf trip && mkdir trip
+    expect 0 "$BITCONV_BIN" convert "$models/$model" "$@" --outfile trip/a.gguf
+    expect 0 "$BITCONV_BIN" export trip/a.gguf -o "trip/$model"
+    expect 0 "$BITCONV_BIN" convert "trip/$model" "$@" --outfile trip/b.gguf
+    cmp trip/a.gguf trip/b.gguf || fail "$model $*: not the same file"
+}
+for model in mixtral phi3 lfm2 bitnet-master; do
+    with_options $model --outtype q2_0 --scale-tensor
+done
+with_options qwen3-embed --outtype tq2_0 --on-misfit f32
+with_options qwen3-embed --outtype tq1_0 --scale-tensor --on-misfit f16
+with_options mixtral --outtype i2_s --on-misfit f16
+with_options llama-158 --outtype bitcos --keep 'blk.0.attn_v'
+with_options bitnet --outtype i2_s --embd-type q8_0
+
+# The configs of the families with rules of their own.
+for model in phi3 lfm2; do
+    "$BITCONV_BIN" convert "$models/$model" --outtype i2_s --outfile $model.gguf >log 2>&1
+    expect 0 "$BITCONV_BIN" export $model.gguf -o out-$model
+done
+python3 - <<'PY' || fail "configs of phi3 and lfm2"
+import json, os, struct
+phi3, lfm2 = (json.load(open(f"out-{m}/config.json")) for m in ("phi3", "lfm2"))
+source = json.load(open(os.environ["BITCONV_SOURCE_DIR"] + "/fixtures/models/phi3/config.json"))
+assert phi3["rope_scaling"] == source["rope_scaling"], phi3["rope_scaling"]
+assert phi3["original_max_position_embeddings"] == 1024 and phi3["pad_token_id"] is None
+assert lfm2["layer_types"] == ["conv", "full_attention"] and lfm2["conv_L_cache"] == 3
+assert lfm2["block_ff_dim"] == 128 and lfm2["block_auto_adjust_ff_dim"] is False and "hidden_act" not in lfm2
+data = open("out-lfm2/model.safetensors", "rb").read()
+header = json.loads(data[8:8 + struct.unpack("<Q", data[:8])[0]])
+assert header["model.layers.0.conv.conv.weight"]["shape"] == [128, 1, 3]
+types = {t["dtype"] for n, t in header.items() if n != "__metadata__"}
+assert types == {"F32", "U8"}, types # one type of floats
+PY
 
 # Floats of a packed file: the values are those of the pack.
 "$BITCONV_BIN" convert "$models/bitnet" --outtype i2_s --outfile i2_s.gguf >log 2>&1
@@ -114,6 +151,8 @@ def value(name, kind, payload, new_payload):
 
 u32 = lambda n: struct.pack("<I", n)
 value("bitnet-b1.58.block_count", 4, u32(2), u32(3))
+fewer = key("bitnet-b1.58.block_count") + u32(4)
+change("fewer_blocks", fewer + u32(2), fewer + u32(1))
 value("bitnet-b1.58.attention.head_count", 4, u32(4), u32(5))
 value("bitnet-b1.58.embedding_length", 4, u32(128), u32(256))
 value("bitnet-b1.58.feed_forward_length", 4, u32(128), u32(0))
@@ -158,6 +197,34 @@ open("code.gguf", "wb").write(data)
 PY
 refused "scale" nan.gguf -o box/x
 refused "code" code.gguf -o box/x
+
+# Longrope without its lists, with one that is no divisor; a convolution in a layer of attention.
+python3 - <<'PY'
+phi3, lfm2 = open("phi3.gguf", "rb").read(), open("lfm2.gguf", "rb").read()
+import struct
+open("long-gone.gguf", "wb").write(phi3.replace(b"rope_factors_long", b"rope_factors_lung"))
+one_and_more = struct.pack("<3f", 1.0, 1.25, 1.5)
+assert phi3.count(one_and_more) == 1
+open("long-zero.gguf", "wb").write(phi3.replace(one_and_more, struct.pack("<3f", 1.0, 0.0, 1.5)))
+open("conv-there.gguf", "wb").write(lfm2.replace(b"blk.0.shortconv.conv", b"blk.1.shortconv.conv"))
+PY
+refused "rope_factors_long.weight: missing" long-gone.gguf -o box/x
+refused "rope_factors_long.weight: value 1 is 0" long-zero.gguf -o box/x
+refused "" conv-there.gguf -o box/x
+
+# Where the folder may be: a slash behind the name, a full disk, no access, the file's own name.
+expect 0 "$BITCONV_BIN" export i2_s.gguf -o box/x///
+[ -s box/x/config.json ] || fail "a slash behind the name"
+rm -rf box/x
+(ulimit -f 64; trap '' XFSZ; expect 2 "$BITCONV_BIN" export i2_s.gguf -o box/x) || fail "a file that is too large"
+[ -z "$(ls -A box)" ] || fail "a full disk leaves $(ls -A box)"
+mkdir source && cp i2_s.gguf source/
+expect 2 "$BITCONV_BIN" export source/i2_s.gguf -o source --force
+[ -s source/i2_s.gguf ] || fail "the source is gone"
+if [ "$(id -u)" != 0 ]; then
+    cp i2_s.gguf unreadable.gguf && chmod 0 unreadable.gguf
+    refused "unreadable.gguf" unreadable.gguf -o box/x
+fi
 
 # Signals in the middle: nothing is left, an old folder stays as it was.
 python3 "$BITCONV_SOURCE_DIR/tests/cli/big_checkpoint.py" "$models/llama-ternary" big 400000
