@@ -18,6 +18,7 @@
 #include "convert/plan_pack.h"
 #include "convert/plan_values.h"
 #include "formats/block_pack.h"
+#include "model/scale_tensor.h"
 #include "verify/block_scan.h"
 
 enum { WHY_SIZE = 256, CHUNK = 4096 };
@@ -73,7 +74,8 @@ static enum bitconv_status take_scales(struct planner *pl, const struct bc_packe
     if (p->shape.slices > UINT32_MAX)
         return bc_fail(err, BITCONV_E_LIMIT, "%s: %" PRIu64 " slices, at most 2^32 - 1 have scales",
                        t->weight->name, p->shape.slices);
-    d->how = BC_HOW_OFFLINE; /* trits and scale as they are stored */
+    /* Trits and scale as they are stored. The scale of zeros is nobody's: nothing is lost of it. */
+    d->how = t->shape.n_nonzero != 0 ? BC_HOW_OFFLINE : BC_HOW_ZERO;
     d->n_scales = p->format->max_scales == 1 ? 1 : (uint32_t)p->shape.slices;
     d->scales = bc_alloc_array(d->n_scales, sizeof *d->scales);
     if (d->scales == NULL) return bc_fail_nomem(err, "scales of a tensor");
@@ -249,6 +251,26 @@ static enum bitconv_status plan_blocks(struct planner *pl, const struct bc_input
     return bc_plan_set_size(t, err);
 }
 
+/* A tensor NAME.scale that is copied must not become the scales of NAME.weight, which it is beside
+ * the blocks of a block pack, nor stand beside the one that --scale-tensor adds. */
+static enum bitconv_status check_scale_name(struct planner *pl, const struct bc_plan_tensor *t,
+                                            struct bitconv_error *err)
+{
+    const struct bitconv_gguf_tensor *other = NULL;
+    struct bc_buf name = {0};
+    if (t->type.pack == NULL || bc_block_pack_of(t->type.pack) == NULL) return BITCONV_OK;
+    if (bc_scale_tensor_name(&name, t->weight->name))
+        other = bitconv_gguf_find_tensor(pl->in->gguf, bc_buf_str(&name));
+    if (other != NULL && bc_scale_owner(pl->in->gguf, other) == NULL)
+        bc_finding(&pl->findings, BITCONV_E_UNSUPPORTED,
+                   "%s: %s: beside %s, readers take the file's tensor %s for its scales, which it "
+                   "is not here: use a pack without block scales (i2_s, t5, bitcos)",
+                   pl->in->path, t->weight->name, t->type.type_name, other->name);
+    const bool failed = name.failed;
+    bc_buf_release(&name);
+    return failed ? bc_fail_nomem(err, "tensors of scales") : BITCONV_OK;
+}
+
 /* Gives an examined tensor the asked type. */
 static enum bitconv_status plan_values(struct planner *pl, const struct bc_input_tensor *in,
                                        struct bc_plan_tensor *t, struct bitconv_error *err)
@@ -295,6 +317,7 @@ static enum bitconv_status plan_tensor(struct planner *pl, struct bc_input_tenso
         plan_copy(pl, in, t);
     else if (pl->findings.n == n_before)
         BC_TRY(plan_values(pl, in, t, err));
+    BC_TRY(check_scale_name(pl, t, err));
     in->origin.done(in->origin.ctx);
     return BITCONV_OK;
 }

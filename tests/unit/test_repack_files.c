@@ -328,7 +328,56 @@ static void blocks_keep_their_scales_in_block_packs(void **state)
     }
 }
 
+/* The scale of zeros is lost in no type, whatever was stored for it. */
+static void zeros_lose_no_scale(void **state)
+{
+    static const char *const inputs[] = {"i2_s", "tq2_0"};
+    struct convert_run *r = *state;
+    static const int8_t zeros[N];
+    for (size_t i = 0; i < sizeof inputs / sizeof inputs[0]; i++) {
+        struct gguf_builder b = {0};
+        add_packed(&b, WEIGHT, inputs[i], zeros, 0.3f, NULL);
+        char *path = write_input(r, &b);
+        accept(r, path, &(struct bitconv_repack_options){.outtype = "tq1_0"});
+        assert_true(convert_run_tensor(r, WEIGHT)->scale_error == 0.0);
+        assert_false(convert_run_said(r, "rounded"));
+        free(path);
+    }
+}
+
 /* ---- refusals ---- */
+
+/* NAME.scale beside a pack that has no such thing is any tensor. Copied beside the blocks of a block
+ * pack it would become the scales of NAME.weight. */
+static void foreign_scale_tensors_stay_foreign(void **state)
+{
+    struct convert_run *r = *state;
+    static int8_t trits[N];
+    static float values[N];
+    const uint64_t ne[2] = {COLS, ROWS};
+    random_trits(9, N, trits);
+    for (size_t i = 0; i < N; i++)
+        values[i] = 0.5f * (float)trits[i];
+    for (int floats = 0; floats < 2; floats++) {
+        struct gguf_builder b = {0};
+        uint8_t scale[4];
+        bc_put_u32(scale, bc_f32_bits(3.0f));
+        if (floats)
+            add_floats(&b, WEIGHT, 1, 2, ne, values);
+        else
+            add_packed(&b, WEIGHT, "i2_s", trits, 0.5f, NULL);
+        gguf_builder_data(&b, "blk.0.ffn_up.scale", 0, 1, (const uint64_t[]){1}, scale, 4);
+        char *path = write_input(r, &b);
+        struct bitconv_repack_options o = {.outtype = "tq2_0"};
+        refuse(r, path, &o, BITCONV_E_UNSUPPORTED, "tensor blk.0.ffn_up.scale for its scales");
+        o.scale_tensor = true;
+        refuse(r, path, &o, BITCONV_E_UNSUPPORTED, "tensor blk.0.ffn_up.scale for its scales");
+        accept(r, path, &(struct bitconv_repack_options){.outtype = "t5"});
+        assert_trits(r, WEIGHT, trits, 0.5f);
+        assert_true(convert_run_value(r, "blk.0.ffn_up.scale", 0) == 3.0f);
+        free(path);
+    }
+}
 
 static void damage_is_refused_by_name(void **state)
 {
@@ -426,6 +475,8 @@ int main(void)
         TEST(floats_of_one_magnitude_are_trits),
         TEST(stacks_of_floats_keep_a_scale_per_expert),
         TEST(blocks_keep_their_scales_in_block_packs),
+        TEST(zeros_lose_no_scale),
+        TEST(foreign_scale_tensors_stay_foreign),
         TEST(damage_is_refused_by_name),
         TEST(stated_fingerprints_are_compared),
         TEST(options_that_make_no_sense_are_refused),
