@@ -189,7 +189,7 @@ static void sort_typed(const struct bc_repack_input *in, struct bc_input_tensor 
     const struct bitconv_gguf_tensor *g = t->gguf;
     if (t->packed.format == NULL || t->packed.n_dims > MAX_WEIGHT_DIMS) {
         bc_finding(findings, BITCONV_E_UNSUPPORTED,
-                   "%s: %s: type %s of %" PRIu32
+                   "%s: %s: %s of %" PRIu32
                    " dimensions cannot be read (--input-dialect names another dialect than %s)",
                    in->path, g->name, g->type_name, g->n_dims,
                    bitconv_dialect_name(bitconv_gguf_dialect(in->gguf)));
