@@ -123,8 +123,7 @@ AVX2_DOT static inline struct lanes widen_rest(const uint8_t *p, size_t n)
     return widen_lanes(padded);
 }
 
-/* Four rows with one vector: a load of the vector serves all, and four places of memory are read
- * side by side, which prefetchers follow better than one. */
+/* Four rows with one vector: a load of the vector serves all. */
 AVX2_DOT static void dots_f16_4(const uint8_t *const w[4], const float *x, size_t n, float out[4])
 {
     struct lanes s0 = no_lanes(), s1 = s0, s2 = s0, s3 = s0;
@@ -149,20 +148,31 @@ AVX2_DOT static void dots_f16_4(const uint8_t *const w[4], const float *x, size_
     out[3] = fold(s3);
 }
 
-/* Rows behind the last count as the last: their products are not kept. */
+/* Rows r, r + step, r + 2 * step and r + 3 * step with every vector. */
+AVX2_DOT static void dots_f16_rows(const uint8_t *w, const struct bc_f32_dots *d, size_t r,
+                                   size_t step)
+{
+    const uint8_t *rows[4];
+    float dots[4];
+    for (size_t i = 0; i < 4; i++)
+        rows[i] = w + 2 * d->w_stride * (r + i * step);
+    for (size_t v = 0; v < d->n_x; v++) {
+        float *out = d->out + v * d->out_stride + r;
+        dots_f16_4(rows, d->x + v * d->x_stride, d->n, dots);
+        for (size_t i = 0; i < 4; i++)
+            out[i * step] = dots[i];
+    }
+}
+
+/* Four places of memory are read side by side, each onwards: prefetchers follow that better than one
+ * place. */
 AVX2_DOT void bc_avx2_dots_f16(const uint8_t *w, const struct bc_f32_dots *d)
 {
-    for (size_t r = 0; r < d->n_rows; r += 4) {
-        const size_t n_rows = d->n_rows - r < 4 ? d->n_rows - r : 4;
-        const uint8_t *rows[4];
-        float dots[4];
-        for (size_t i = 0; i < 4; i++)
-            rows[i] = w + 2 * d->w_stride * (r + (i < n_rows ? i : n_rows - 1));
-        for (size_t v = 0; v < d->n_x; v++) {
-            dots_f16_4(rows, d->x + v * d->x_stride, d->n, dots);
-            memcpy(d->out + v * d->out_stride + r, dots, n_rows * sizeof *dots);
-        }
-    }
+    const size_t step = d->n_rows / 4;
+    for (size_t r = 0; r < step; r++)
+        dots_f16_rows(w, d, r, step);
+    for (size_t r = 4 * step; r < d->n_rows; r++)
+        dots_f16_rows(w, d, r, 0);
 }
 
 AVX2_DOT void bc_avx2_axpy(float factor, const float *x, size_t n, float *y)
@@ -297,10 +307,6 @@ AVX2_DOT static inline __m256i plane(__m256i bytes, int shift)
     return _mm256_and_si256(_mm256_srli_epi16(bytes, shift), _mm256_set1_epi8(3));
 }
 
-/* Rows follow one another in memory and a row is short: a prefetch so many bytes ahead reaches into
- * the next ones, and past the last one does no harm. */
-enum { AHEAD = 2048 };
-
 AVX2_DOT static int32_t planes_32_1(const uint8_t *w, size_t n_blocks, const int8_t *x)
 {
     __m256i sum = _mm256_setzero_si256();
@@ -309,7 +315,6 @@ AVX2_DOT static int32_t planes_32_1(const uint8_t *w, size_t n_blocks, const int
         __m256i pairs = _mm256_setzero_si256(), others = pairs;
         n_blocks -= batch;
         for (; batch > 0; batch--, w += 32, x += 128) {
-            _mm_prefetch((const char *)((uintptr_t)w + AHEAD), _MM_HINT_T0);
             const __m256i bytes = bc_load_32(w);
             pairs = bc_add_pairs(pairs, plane(bytes, 6), x);
             others = bc_add_pairs(others, plane(bytes, 4), x + 32);
@@ -319,6 +324,35 @@ AVX2_DOT static int32_t planes_32_1(const uint8_t *w, size_t n_blocks, const int
         sum = bc_flush(sum, _mm256_add_epi16(pairs, others));
     }
     return bc_sum_of_8(sum);
+}
+
+AVX2_DOT static inline __m256i add_planes(__m256i pairs, const uint8_t *w, const int8_t *x)
+{
+    const __m256i bytes = bc_load_32(w);
+    pairs = bc_add_pairs(pairs, plane(bytes, 6), x);
+    pairs = bc_add_pairs(pairs, plane(bytes, 4), x + 32);
+    pairs = bc_add_pairs(pairs, plane(bytes, 2), x + 64);
+    return bc_add_pairs(pairs, plane(bytes, 0), x + 96);
+}
+
+/* Four rows, `stride` bytes apart, with one vector. */
+AVX2_DOT static __m128i planes_32_rows(const uint8_t *w, size_t stride, size_t n_blocks,
+                                       const int8_t *x)
+{
+    struct four sum = no_four();
+    while (n_blocks > 0) {
+        size_t batch = n_blocks < BC_DOT_FLUSH / 4 ? n_blocks : BC_DOT_FLUSH / 4;
+        struct four pairs = no_four();
+        n_blocks -= batch;
+        for (; batch > 0; batch--, w += 32, x += 128) {
+            pairs.a = add_planes(pairs.a, w, x);
+            pairs.b = add_planes(pairs.b, w + stride, x);
+            pairs.c = add_planes(pairs.c, w + 2 * stride, x);
+            pairs.d = add_planes(pairs.d, w + 3 * stride, x);
+        }
+        sum = flush_4(sum, pairs);
+    }
+    return fold_4(sum);
 }
 
 AVX2_DOT static __m128i planes_32_4(const uint8_t *w, size_t n_blocks, const int8_t *x,
@@ -386,10 +420,12 @@ AVX2_DOT static __m128i planes_16_4(const uint8_t *w, size_t n_blocks, const int
 
 /* ---- rows and vectors ---- */
 
-/* Products of one row's codes with one vector, or with four. */
+/* Products of one row's codes with one vector, or with four; of four rows with one vector (NULL: as
+ * four times one). */
 struct row_kernel {
     int32_t (*one)(const uint8_t *w, size_t n, const int8_t *x);
     __m128i (*four)(const uint8_t *w, size_t n, const int8_t *x, size_t stride);
+    __m128i (*rows)(const uint8_t *w, size_t stride, size_t n, const int8_t *x);
 };
 
 AVX2_DOT static void add_dots_4(const struct bc_i8_dots *d, const struct row_kernel *kernel,
@@ -407,22 +443,35 @@ AVX2_DOT static void add_dots_4(const struct bc_i8_dots *d, const struct row_ker
     }
 }
 
+/* One vector. A generation's time is that of reading rows once: of each quarter of them one is read
+ * side by side, which prefetchers follow better than one place of memory. */
+AVX2_DOT static void add_dots_1(const struct bc_i8_dots *d, const struct row_kernel *kernel,
+                                size_t n, const int8_t *x, int32_t *out)
+{
+    const int32_t offset = bc_avx2_sum_i8(x, d->n);
+    const size_t step = kernel->rows != NULL ? d->n_rows / 4 : 0;
+    int32_t dots[4];
+    for (size_t r = 0; r < step; r++) {
+        bc_store_16(dots, kernel->rows(d->w + r * d->w_stride, step * d->w_stride, n, x));
+        for (size_t i = 0; i < 4; i++)
+            out[r + i * step] += dots[i] - offset;
+    }
+    for (size_t r = 4 * step; r < d->n_rows; r++)
+        out[r] += kernel->one(d->w + r * d->w_stride, n, x) - offset;
+}
+
 static void add_dots(const struct bc_i8_dots *d, const struct row_kernel *kernel, size_t n)
 {
     size_t v = 0;
     for (; v + 4 <= d->n_x; v += 4)
         add_dots_4(d, kernel, n, d->x + v * d->x_stride, d->out + v * d->out_stride);
-    for (; v < d->n_x; v++) {
-        const int8_t *x = d->x + v * d->x_stride;
-        const int32_t offset = bc_avx2_sum_i8(x, d->n);
-        for (size_t r = 0; r < d->n_rows; r++)
-            d->out[v * d->out_stride + r] += kernel->one(d->w + r * d->w_stride, n, x) - offset;
-    }
+    for (; v < d->n_x; v++)
+        add_dots_1(d, kernel, n, d->x + v * d->x_stride, d->out + v * d->out_stride);
 }
 
 void bc_avx2_trit_dots(const struct bc_i8_dots *d)
 {
-    static const struct row_kernel kernel = {trit_codes_1, trit_codes_4};
+    static const struct row_kernel kernel = {trit_codes_1, trit_codes_4, NULL};
     struct bc_i8_dots whole = *d, rest = *d;
     whole.n = d->n / 32 * 32;
     add_dots(&whole, &kernel, whole.n);
@@ -434,8 +483,8 @@ void bc_avx2_trit_dots(const struct bc_i8_dots *d)
 
 void bc_avx2_plane_dots(const struct bc_i8_dots *d, size_t width)
 {
-    static const struct row_kernel wide = {planes_32_1, planes_32_4};
-    static const struct row_kernel narrow = {planes_16_1, planes_16_4};
+    static const struct row_kernel wide = {planes_32_1, planes_32_4, planes_32_rows};
+    static const struct row_kernel narrow = {planes_16_1, planes_16_4, NULL};
     add_dots(d, width == 32 ? &wide : &narrow, d->n / (4 * width));
 }
 
