@@ -157,9 +157,8 @@ static void keep_fit(struct bc_predictor *p, uint32_t layer, const double *ut, c
     const size_t d = p->model.n_embd, n_ff = p->model.n_ff, rank = p->rank;
     for (size_t i = 0; i < rank * d; i++)
         p->layers[layer].u[i] = (float)ut[i];
-    for (size_t r = 0; r < rank; r++)
-        for (size_t j = 0; j < n_ff; j++)
-            p->layers[layer].v[j * rank + r] = (float)vt[r * n_ff + j];
+    for (size_t i = 0; i < rank * n_ff; i++)
+        p->layers[layer].v[i] = (float)vt[i];
 }
 
 static enum bitconv_status fit_layer(const struct collector *c, uint32_t layer, double ridge,

@@ -12,7 +12,7 @@
 
 enum {
     SAMPLED_ROWS = 8,
-    SCORE_BLOCK = 256, /* scores that a thread takes at once; the result does not depend on it */
+    SCORE_BLOCK = 1024, /* scores that a thread takes at once; the result does not depend on it */
     RADIX_BITS = 8
 };
 
@@ -112,7 +112,7 @@ static bool allocate(struct bc_predictor *p)
     if (p->layers == NULL || p->hidden == NULL || p->scores == NULL) return false;
     for (uint32_t i = 0; i < p->model.n_layers; i++) {
         p->layers[i].u = bc_arena_alloc(&p->arena, rank, d * sizeof *p->layers[i].u);
-        p->layers[i].v = bc_arena_alloc(&p->arena, n_ff, rank * sizeof *p->layers[i].v);
+        p->layers[i].v = bc_arena_alloc(&p->arena, rank, n_ff * sizeof *p->layers[i].v);
         if (p->layers[i].u == NULL || p->layers[i].v == NULL) return false;
     }
     return true;
@@ -227,17 +227,11 @@ static void score_block(void *ctx, size_t i, unsigned worker)
     struct bc_predictor *p = job->p;
     const size_t first = i * SCORE_BLOCK, n_ff = p->model.n_ff, rank = p->rank;
     const size_t n = n_ff - first < SCORE_BLOCK ? n_ff - first : SCORE_BLOCK;
-    const struct bc_f32_dots dots = {.w = p->layers[job->layer].v + first * rank,
-                                     .w_stride = rank,
-                                     .n_rows = n,
-                                     .x = p->hidden,
-                                     .x_stride = rank,
-                                     .n_x = 1,
-                                     .n = rank,
-                                     .out = p->scores + first,
-                                     .out_stride = n};
+    const float *v = p->layers[job->layer].v + first;
     (void)worker;
-    p->kernels->dots_f32(&dots);
+    memset(p->scores + first, 0, n * sizeof *p->scores);
+    for (size_t r = 0; r < rank; r++)
+        p->kernels->axpy(p->hidden[r], v + r * n_ff, n, p->scores + first);
 }
 
 size_t bc_predictor_select(struct bc_predictor *p, uint32_t layer, const float *x,

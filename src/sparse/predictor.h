@@ -14,10 +14,10 @@ struct bc_sparse_rule {
     float threshold; /* scores not below it */
 };
 
-/* U and V of a layer: score[j] = sum over r of (sum over i of x[i] * u[r][i]) * v[j][r]. */
+/* U and V of a layer: score[j] = sum over r of (sum over i of x[i] * u[r][i]) * v[r][j]. */
 struct bc_predictor_layer {
     float *u; /* rank rows of n_embd */
-    float *v; /* n_ff rows of rank */
+    float *v; /* rank rows of n_ff; the file has them the other way round */
 };
 
 /* Which model a predictor is for. */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * A predictor in a GGUF of its own: general.architecture "sparse-ffn", its keys, two tensors a layer. */
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -27,9 +28,11 @@ static void shape_of(const struct bc_predictor *p, size_t part, uint64_t ne[2])
     ne[1] = part == 0 ? p->rank : p->model.n_ff;
 }
 
-static float *values_of(const struct bc_predictor *p, uint32_t layer, size_t part)
+/* Value i of the tensor in the file: of V, row i / rank is a neuron. */
+static float *value_at(const struct bc_predictor *p, uint32_t layer, size_t part, size_t i)
 {
-    return part == 0 ? p->layers[layer].u : p->layers[layer].v;
+    if (part == 0) return p->layers[layer].u + i;
+    return p->layers[layer].v + i % p->rank * p->model.n_ff + i / p->rank;
 }
 
 /* ---- writing ---- */
@@ -79,17 +82,22 @@ static enum bitconv_status pad_to(struct bc_out *out, uint64_t offset, struct bi
     return BITCONV_OK;
 }
 
-static enum bitconv_status write_values(struct bc_out *out, const float *values, size_t n, bool f16,
+static enum bitconv_status write_values(struct bc_out *out, const struct bc_predictor *p,
+                                        uint32_t layer, size_t part, bool f16,
                                         struct bitconv_error *err)
 {
     uint8_t bytes[4 * CHUNK];
+    uint64_t ne[2];
+    shape_of(p, part, ne);
+    const size_t n = (size_t)(ne[0] * ne[1]);
     for (size_t at = 0; at < n; at += CHUNK) {
         const size_t m = n - at < CHUNK ? n - at : CHUNK;
         for (size_t i = 0; i < m; i++) {
+            const float value = *value_at(p, layer, part, at + i);
             if (f16)
-                bc_put_u16(bytes + 2 * i, bc_f32_to_f16(values[at + i]));
+                bc_put_u16(bytes + 2 * i, bc_f32_to_f16(value));
             else
-                bc_put_f32(bytes + 4 * i, values[at + i]);
+                bc_put_f32(bytes + 4 * i, value);
         }
         BC_TRY(bc_out_write(out, bytes, m * (f16 ? 2 : 4), err));
     }
@@ -101,15 +109,13 @@ static enum bitconv_status write_all(const struct bitconv_gguf_writer *w,
                                      uint64_t header_size, uint64_t file_size, struct bc_out *out,
                                      struct bitconv_error *err)
 {
-    uint64_t ne[2];
     BC_TRY(bc_out_write(out, header, (size_t)header_size, err));
     for (uint32_t i = 0; i < p->model.n_layers; i++)
         for (size_t part = 0; part < 2; part++) {
-            shape_of(p, part, ne);
             BC_TRY(pad_to(out,
                           header_size + bitconv_gguf_writer_tensor_offset(w, 2 * (size_t)i + part),
                           err));
-            BC_TRY(write_values(out, values_of(p, i, part), (size_t)(ne[0] * ne[1]), f16, err));
+            BC_TRY(write_values(out, p, i, part, f16, err));
         }
     return pad_to(out, file_size, err);
 }
@@ -271,17 +277,18 @@ static enum bitconv_status read_values(const struct bitconv_gguf *file, const ch
     char name[NAME_SIZE];
     const struct bitconv_gguf_tensor *t;
     uint64_t ne[2];
-    float *values = values_of(p, layer, part);
     tensor_name(name, layer, part);
     shape_of(p, part, ne);
     BC_TRY(find_tensor(file, path, name, 2, ne, &t, err));
     const size_t n = (size_t)(ne[0] * ne[1]);
-    for (size_t i = 0; i < n; i++)
-        values[i] = t->type == BC_TYPE_F16 ? bc_f16_to_f32(bc_get_u16(t->data + 2 * i))
-                                           : bc_get_f32(t->data + 4 * i);
-    const size_t at = bc_find_nonfinite(values, n);
-    if (at < n)
-        return bc_fail(err, BITCONV_E_CORRUPT, "%s: %s: value %zu is not finite", path, name, at);
+    for (size_t i = 0; i < n; i++) {
+        const float value = t->type == BC_TYPE_F16 ? bc_f16_to_f32(bc_get_u16(t->data + 2 * i))
+                                                   : bc_get_f32(t->data + 4 * i);
+        if (!isfinite(value))
+            return bc_fail(err, BITCONV_E_CORRUPT, "%s: %s: value %zu is not finite", path, name,
+                           i);
+        *value_at(p, layer, part, i) = value;
+    }
     return BITCONV_OK;
 }
 
