@@ -10,7 +10,7 @@
 #include "base/utf8.h"
 #include "view_text.h"
 
-enum { NAME_WIDTH = 24 };
+enum { NAME_WIDTH = 21 };
 
 /* The last part of a path: files side by side are told apart by it. */
 static const char *base_of(const char *path)
@@ -29,24 +29,24 @@ static const char *test_name(const struct bitconv_model_rate *r, char buf[32])
 void bench_models_markdown(const struct bitconv_model_bench *bench, struct bc_buf *out)
 {
     char test[32];
-    bc_buf_printf(out, "%s, mean of %u; read bandwidth", bench->cpu, bench->repetitions);
+    bc_buf_printf(out, "%s, %s, mean of %u; read bandwidth", bench->cpu,
+                  bench->n_models > 0 ? bench->models[0].mode : "", bench->repetitions);
     for (size_t i = 0; i < bench->n_bandwidths; i++) {
         const struct bitconv_read_bandwidth *b = &bench->bandwidths[i];
         bc_buf_printf(out, "%s %.2f ± %.2f GB/s (%u thread%s)", i > 0 ? "," : "",
                       1e-9 * b->bytes_per_second.mean, 1e-9 * b->bytes_per_second.deviation,
                       b->n_threads, view_plural(b->n_threads));
     }
-    bc_buf_printf(out,
-                  "\n\n| %-*s | mode  | MB/token | threads | test  |          tokens/s | bound |\n",
+    bc_buf_printf(out, "\n\n| %-*s | MB/token | threads | test  |        tokens/s | bound |\n",
                   NAME_WIDTH, "model");
-    bc_buf_puts(out, "| ------------------------ | ----- | -------: | ------: | ----- "
-                     "| ----------------: | ----: |\n");
+    bc_buf_puts(out, "| --------------------- | -------: | ------: | ----- "
+                     "| --------------: | ----: |\n");
     for (size_t i = 0; i < bench->n_rates; i++) {
         const struct bitconv_model_rate *r = &bench->rates[i];
         const struct bitconv_benched_model *m = &bench->models[r->model];
         bc_buf_puts(out, "| ");
         ui_cell(out, base_of(m->path), NAME_WIDTH, true);
-        bc_buf_printf(out, " | %-5s | %8.1f | %7u | %-5s | %9.2f ± %5.2f | ", m->mode,
+        bc_buf_printf(out, " | %8.1f | %7u | %-5s | %7.1f ± %5.1f | ",
                       1e-6 * (double)m->weight_bytes, bench->bandwidths[r->threads].n_threads,
                       test_name(r, test), r->rate.mean, r->rate.deviation);
         if (r->bound_share > 0)

@@ -32,8 +32,8 @@ static const struct option_row options[] = {
     {"rows", 0, OPTION_SIZE, offsetof(struct settings, rows), "N",
      "of the matrix (default 4K, which is 4096)"},
     {"cols", 0, OPTION_SIZE, offsetof(struct settings, cols), "N", "of the matrix (default 4K)"},
-    {"zeros", 0, OPTION_STRING, offsetof(struct settings, zeros), "PERCENT",
-     "zero weights of the matrix (default: a third)"},
+    {"zeros", 0, OPTION_STRING, offsetof(struct settings, zeros), "Z",
+     "share of zero weights, 0 to 1 (default 1/3)"},
     {"repetitions", 'r', OPTION_UINT, offsetof(struct settings, repetitions), "N",
      "measure N times (default 3; with --pack 5, of\nwhich the median counts)"},
     {"output", 0, OPTION_STRING, offsetof(struct settings, output), "FORMAT",
@@ -83,13 +83,12 @@ static bool read_numbers(const char *text, struct numbers *out)
 
 /* ---- packs ---- */
 
-/* False when the text is no number from 0 to 100. */
-static bool read_percent(const char *text, double *share)
+/* False when the text is no number from 0 to 1. */
+static bool read_share(const char *text, double *share)
 {
     char *end = NULL;
-    const double percent = strtod(text, &end);
-    *share = percent / 100;
-    return end != text && *end == '\0' && percent >= 0 && percent <= 100;
+    *share = strtod(text, &end);
+    return end != text && *end == '\0' && *share >= 0 && *share <= 1;
 }
 
 static int bench_packs(struct ui *ui, const struct globals *globals, const struct settings *s,
@@ -108,8 +107,8 @@ static int bench_packs(struct ui *ui, const struct globals *globals, const struc
     struct bitconv_error err = {0};
     struct bc_buf text = {0};
     if (threads->n > 1) return ui_usage(ui, "bench", "--pack: one number of threads was expected");
-    if (s->zeros != NULL && !read_percent(s->zeros, &o.zeros))
-        return ui_usage(ui, "bench", "--zeros: a number from 0 to 100 was expected");
+    if (s->zeros != NULL && !read_share(s->zeros, &o.zeros))
+        return ui_usage(ui, "bench", "--zeros: a share from 0 to 1 was expected");
     if (bitconv_bench_packs(&o, &ui->sink, &bench, &err) != BITCONV_OK) return ui_fail(ui, &err);
     report->packs(ui, bench, &text);
     bitconv_pack_bench_free(bench);
@@ -170,7 +169,7 @@ const struct command command_bench = {
                 "  bitconv bench model.gguf --mode float --output csv\n"
                 "  bitconv bench --pack\n"
                 "  bitconv bench --pack i2_s bitcos --rows 2560 --cols 6912\n"
-                "  bitconv bench --pack -r 9 -t 2 --zeros 50 --cpu scalar\n"
+                "  bitconv bench --pack -r 9 -t 2 --zeros 0.5 --cpu scalar\n"
                 "  bitconv bench --pack --json\n",
     .options = options,
     .settings_size = sizeof(struct settings),

@@ -10,7 +10,7 @@ for pack in $("$BITCONV_BIN" formats --packs --json | sed -n 's/^ *"name": "\(.*
     "$BITCONV_BIN" formats --packs | grep -q "^$pack .* yes " || continue
     prints "$pack "
 done
-expect 0 "$BITCONV_BIN" bench --pack i2_s bitcos $small -t 2 --zeros 50 --json
+expect 0 "$BITCONV_BIN" bench --pack i2_s bitcos $small -t 2 --zeros 0.5 --json
 python3 - "$scratch/out" <<'PY' || fail "the JSON of bench --pack is not as promised"
 import json, sys
 bench = json.load(open(sys.argv[1]))
@@ -44,8 +44,8 @@ expect 2 "$BITCONV_BIN" bench
 one_line
 expect 2 "$BITCONV_BIN" bench --pack q9_9
 says "'q9_9' is no ternary pack"
-expect 2 "$BITCONV_BIN" bench --pack --zeros 101
-says "0 to 100"
+expect 2 "$BITCONV_BIN" bench --pack --zeros 50
+says "0 to 1"
 expect 2 "$BITCONV_BIN" bench --pack --output xml
 says "md, csv or json"
 expect 2 "$BITCONV_BIN" bench --pack --cols 9000000
