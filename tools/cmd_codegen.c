@@ -31,12 +31,12 @@ static const struct option_row options[] = {
     {"kernel-config", 0, OPTION_STRING, OPTION(kernel_config), "FILE",
      "tiles from a configuration (INI); alone: its\nshapes as well"},
     {"outdir", 'o', OPTION_STRING, OPTION(dir), "DIR",
-     "folder for kernel_config-tl1.ini,\nkernel_config-tl2.ini, bitconv_tl_kernels.h"},
+     "existing folder for kernel_config-tl1.ini,\nkernel_config-tl2.ini, bitconv_tl_kernels.h"},
     {"ini", 0, OPTION_STRING, OPTION(ini), "FILE", "write the configuration there (one pack)"},
     {"header", 0, OPTION_STRING, OPTION(header), "FILE", "write the header there"},
     {"skip-misfits", 0, OPTION_FLAG, OPTION(skip_misfits), NULL,
      "leave out shapes that do not fit, do not fail"},
-    {"force", 0, OPTION_FLAG, OPTION(force), NULL, "overwrite existing files"},
+    {"force", 'f', OPTION_FLAG, OPTION(force), NULL, "replace existing outputs"},
     {NULL, 0, OPTION_FLAG, 0, NULL, NULL},
 };
 

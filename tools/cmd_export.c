@@ -15,7 +15,7 @@ struct settings {
 
 #define AT(member) offsetof(struct settings, member)
 static const struct option_row options[] = {
-    {"output", 'o', OPTION_STRING, AT(output), "DIR", "the folder to make (required)"},
+    {"outdir", 'o', OPTION_STRING, AT(output), "DIR", "the folder to make (required)"},
     {"dtype", 0, OPTION_STRING, AT(dtype), "T",
      "packed: ternary weights as uint8 with their\nscale, all floats as float32, which is what\n"
      "transformers runs (default where there are\nany); f32, f16, bf16: what is packed or\n"
@@ -103,9 +103,9 @@ static void print_text(const struct settings *s, const struct bitconv_export *x,
         if (t->dtype[0] == 'U') n_packed++;
         n_inexact += t->n_inexact;
     }
-    bc_buf_puts(out, "wrote  ");
+    bc_buf_puts(out, "wrote ");
     bc_utf8_mask(out, x->output, strlen(x->output), 0);
-    bc_buf_printf(out, "\n       %s, %zu tensors (%zu packed) in %u file%s, ", x->class_name,
+    bc_buf_printf(out, "\n  %s, %zu tensors (%zu packed) in %u file%s, ", x->class_name,
                   x->n_tensors, n_packed, (unsigned)x->n_shards, x->n_shards == 1 ? "" : "s");
     ui_bytes(out, x->size);
     bc_buf_puts(out, "\n");

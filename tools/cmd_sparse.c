@@ -24,7 +24,7 @@ struct settings {
 
 static const struct option_row options[] = {
     {"prompts", 0, OPTION_STRING, AT(prompts), "FILE", "calibrate: one text a line"},
-    {"text", 'p', OPTION_STRING, AT(text), "TEXT", "one text; run: the prompt"},
+    {"prompt", 'p', OPTION_STRING, AT(text), "TEXT", "one text; run: what to go on from"},
     {"tokens", 0, OPTION_STRING, AT(tokens), "IDS", "the text as token ids: 1,2,3"},
     {"eval", 0, OPTION_STRING, AT(eval), "FILE", "calibrate: held-out texts, for the report"},
     {"rank", 'r', OPTION_UINT, AT(rank), "R", "calibrate: rank of the predictor (32)"},
@@ -40,7 +40,7 @@ static const struct option_row options[] = {
     {"outfile", 'o', OPTION_STRING, AT(outfile), "FILE", "calibrate: the predictor (required)"},
     {"force", 'f', OPTION_FLAG, AT(force), NULL, "replace an existing output"},
     {"predictor", 0, OPTION_STRING, AT(predictor), "FILE", "run: from calibrate (required)"},
-    {"predict", 'n', OPTION_UINT, AT(n_generate), "N", "run: tokens to generate, greedily (0)"},
+    {"n-predict", 'n', OPTION_UINT, AT(n_generate), "N", "run: tokens to generate, greedily (0)"},
     {"mode", 0, OPTION_STRING, AT(mode), "M", "float (default) or int8 activations"},
     {NULL, 0, OPTION_FLAG, 0, NULL, NULL},
 };

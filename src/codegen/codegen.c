@@ -264,7 +264,7 @@ static enum bitconv_status write_files(struct run *r, struct bitconv_error *err)
 {
     struct output outputs[BC_CODEGEN_PACKS + 1] = {{{0}, NULL}};
     if (r->options->dir != NULL && bc_path_kind(r->options->dir) != BC_PATH_DIR)
-        return bc_fail(err, BITCONV_E_ARG, "%s: no such folder, it must exist", r->options->dir);
+        return bc_fail(err, BITCONV_E_ARG, "%s: no such folder: make it first", r->options->dir);
     enum bitconv_status status = write_texts(r, outputs, err);
     for (size_t i = 0; i <= BC_CODEGEN_PACKS; i++) {
         if (status != BITCONV_OK)

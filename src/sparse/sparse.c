@@ -156,7 +156,8 @@ static enum bitconv_status check_options(const struct bitconv_sparse_options *o,
     if (!(o->ridge >= 0) || !isfinite(o->ridge))
         return bc_fail(err, BITCONV_E_ARG, "--ridge: %g is no number from 0 on", o->ridge);
     if (!o->force && bc_path_kind(o->outfile) == BC_PATH_FILE)
-        return bc_fail(err, BITCONV_E_IO, "%s exists (--force replaces it)", o->outfile);
+        return bc_fail(err, BITCONV_E_IO, "%s: exists already: use --force to replace it",
+                       o->outfile);
     BC_TRY(check_texts(o->texts, o->n_texts, longest, err));
     return check_texts(o->eval, o->n_eval, longest, err);
 }
