@@ -226,6 +226,12 @@ static bool read_zeros(const char *text, struct bitconv_dummy_options *o)
     return *end == '\0' && isfinite(o->zeros);
 }
 
+static bool ends_in_gguf(const char *path)
+{
+    const size_t len = strlen(path);
+    return len > 5 && strcmp(path + len - 5, ".gguf") == 0;
+}
+
 static int run(struct ui *ui, const struct globals *globals, const void *settings,
                const char *const *args, size_t n_args)
 {
@@ -239,6 +245,9 @@ static int run(struct ui *ui, const struct globals *globals, const void *setting
     if (s->baked && s->packed) return ui_usage(ui, "dummy", "--baked and --packed exclude another");
     if (s->baked && o.outtype != NULL)
         return ui_usage(ui, "dummy", "--baked: a GGUF is made of packed weights");
+    if (o.outtype == NULL && ends_in_gguf(o.outfile))
+        return ui_usage(ui, "dummy", "-o %s: a GGUF needs --outtype, a folder another name",
+                        o.outfile);
     if (!read_seed(s->seed, &o.seed))
         return ui_usage(ui, "dummy", "--seed: '%s' is not a number below 2^64", s->seed);
     if (!read_zeros(s->zeros, &o))
