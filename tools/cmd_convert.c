@@ -20,8 +20,8 @@ struct settings {
 
 static const struct option_row options[] = {
     {"outtype", 0, OPTION_STRING, OPTION(outtype), "T",
-     "type of the linear weights: f32 f16 bf16\nq8_0 i2_s tl1 tl2 bitcos t5 tq1_0 tq2_0\nq2_0 "
-     "q1_0, or auto"},
+     "type of the linear weights: f32 f16 bf16\nq8_0 i2_s i2_s_64 tl1 tl2 bitcos t5 tq1_0\n"
+     "tq2_0 q2_0 q1_0, or auto"},
     {"auto-packs", 0, OPTION_STRING, OPTION(auto_packs), "LIST",
      "outtype auto: the smallest of these for each\ntensor (default: bitcos,t5)"},
     {"outfile", 'o', OPTION_STRING, OPTION(outfile), "FILE", "output (default: DIR/NAME-T.gguf)"},

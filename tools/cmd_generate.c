@@ -20,7 +20,7 @@ struct settings {
 static const struct option_row options[] = {
     MODEL_RUN_OPTIONS(struct settings, model),
     {"n-predict", 'n', OPTION_UINT, offsetof(struct settings, n_predict), "N",
-     "tokens at most (default 128)"},
+     "tokens at most (0, default: 128)"},
     {"temp", 0, OPTION_STRING, offsetof(struct settings, temperature), "T",
      "draw tokens, logits divided by T; 0 (default):\nalways the likeliest"},
     {"top-k", 0, OPTION_UINT, offsetof(struct settings, top_k), "K", "draw from the K likeliest"},

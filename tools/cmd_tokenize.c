@@ -175,11 +175,12 @@ static int run(struct ui *ui, const struct globals *globals, const void *setting
     if (n_tasks > 1)
         return ui_usage(ui, "tokenize", "only one of --file, --decode and --check-hash at a time");
     if (n_args != (n_tasks == 0 ? 2u : 1u))
-        return ui_usage(ui, "tokenize",
-                        n_tasks == 0
-                            ? "a file or folder and one text were expected, %zu arguments given"
-                            : "one file or folder was expected, %zu arguments given",
-                        n_args);
+        return ui_usage(
+            ui, "tokenize",
+            n_tasks == 0
+                ? "a file or folder and one text were expected, %zu given (quote texts with spaces)"
+                : "one file or folder was expected, %zu given",
+            n_args);
     if (s->escaped && s->file == NULL)
         return ui_usage(ui, "tokenize", "--escaped says how the lines of --file are written");
     if (bitconv_tokenizer_open(args[0], &ui->sink, &tok, &err) != BITCONV_OK)

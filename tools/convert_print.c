@@ -139,8 +139,8 @@ static const struct hint {
             "(bitconv.tensor.tile); mainline llama.cpp cannot load it"},
     {"TL2", "bitnet.cpp reads TL2 when built with kernels for the tiles of this file\n"
             "(bitconv.tensor.tile); mainline llama.cpp cannot load it"},
-    {"bitcos", "GGUF readers list BITCOS tensors as bytes; no runtime computes with them"},
-    {"t5", "GGUF readers list T5 tensors as bytes; no runtime computes with them"},
+    {"bitcos", "other programs list bitcos tensors as bytes; only bitconv computes with them"},
+    {"t5", "other programs list t5 tensors as bytes; only bitconv computes with them"},
 };
 
 static void put_hint(struct bc_buf *out, const struct bitconv_conversion *c)

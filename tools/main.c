@@ -113,6 +113,7 @@ static int complain(const char *what, const char *word)
 static int show_help(const char *topic)
 {
     const struct command *command = topic ? find_command(topic) : NULL;
+    if (topic != NULL && strcmp(topic, "help") == 0) topic = NULL;
     if (topic != NULL && command == NULL) return complain("command", topic);
     if (command != NULL)
         print_command_help(command);
@@ -124,7 +125,7 @@ static int show_help(const char *topic)
 /* What can be said without a command. */
 static int run_without_command(const char *option)
 {
-    if (option == NULL) {
+    if (option == NULL || strcmp(option, "--json") == 0 || strcmp(option, "--quiet") == 0) {
         fprintf(stderr, "bitconv: no command given (try `bitconv --help`)\n");
         return 2;
     }

@@ -49,7 +49,8 @@ enum bitconv_status bc_inspect_values(struct bc_inspector *in, struct bitconv_er
            strcmp(in->out->tensors[out->tensor].name, name) != 0)
         out->tensor++;
     if (out->tensor == in->out->n_tensors)
-        return bc_fail(err, BITCONV_E_ARG, "%s: no tensor is called '%s'", in->path, name);
+        return bc_fail(err, BITCONV_E_ARG, "%s: no tensor is called '%s' (--tensors lists them)",
+                       in->path, name);
     const enum bitconv_status status =
         bc_decoded_open(&in->data->container, out->tensor, &in->stated, &decoded, why, sizeof why);
     if (status != BITCONV_OK) return bc_fail(err, status, "%s: %s: %s", in->path, name, why);
