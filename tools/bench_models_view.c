@@ -10,7 +10,7 @@
 #include "base/utf8.h"
 #include "view_text.h"
 
-enum { NAME_WIDTH = 21 };
+enum { NAME_WIDTH = 20 };
 
 /* The last part of a path: files side by side are told apart by it. */
 static const char *base_of(const char *path)
@@ -37,16 +37,16 @@ void bench_models_markdown(const struct bitconv_model_bench *bench, struct bc_bu
                       1e-9 * b->bytes_per_second.mean, 1e-9 * b->bytes_per_second.deviation,
                       b->n_threads, view_plural(b->n_threads));
     }
-    bc_buf_printf(out, "\n\n| %-*s | MB/token | threads | test  |        tokens/s | bound |\n",
+    bc_buf_printf(out, "\n\n| %-*s | MB/token | threads | test  |         tokens/s | bound |\n",
                   NAME_WIDTH, "model");
-    bc_buf_puts(out, "| --------------------- | -------: | ------: | ----- "
-                     "| --------------: | ----: |\n");
+    bc_buf_puts(out, "| -------------------- | -------: | ------: | ----- "
+                     "| ---------------: | ----: |\n");
     for (size_t i = 0; i < bench->n_rates; i++) {
         const struct bitconv_model_rate *r = &bench->rates[i];
         const struct bitconv_benched_model *m = &bench->models[r->model];
         bc_buf_puts(out, "| ");
         ui_cell(out, base_of(m->path), NAME_WIDTH, true);
-        bc_buf_printf(out, " | %8.1f | %7u | %-5s | %7.1f ± %5.1f | ",
+        bc_buf_printf(out, " | %8.1f | %7u | %-5s | %7.1f ± %6.1f | ",
                       1e-6 * (double)m->weight_bytes, bench->bandwidths[r->threads].n_threads,
                       test_name(r, test), r->rate.mean, r->rate.deviation);
         if (r->bound_share > 0)

@@ -118,8 +118,10 @@ static void on_progress(void *user, const char *what, uint64_t done, uint64_t to
     for (unsigned i = 0; i < 20; i++)
         bar[i] = i < percent / 5 ? '#' : '.';
     bar[20] = '\0';
-    fprintf(stderr, "\r\033[K%-10.10s [%s] %3u%%  %7.1f MB/s  ETA %.0f s", what, bar, percent,
-            rate / 1e6, rate > 0 ? (double)(total - done) / rate : 0.0);
+    fprintf(stderr, "\r\033[K%-11.11s [%s] %3u%%", what, bar, percent);
+    /* What is counted in steps, not in bytes, has no rate worth a number. */
+    if (rate >= 0.05e6) fprintf(stderr, "  %7.1f MB/s", rate / 1e6);
+    if (rate > 0) fprintf(stderr, "  ETA %.0f s", (double)(total - done) / rate);
     fflush(stderr);
     ui->progress_shown = true;
 }
