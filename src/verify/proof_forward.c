@@ -110,7 +110,8 @@ static const char *hint(const char *name)
     } hints[] = {
         {"embedding", " (rows of token_embd)"},
         {".attn", " (the heads' outputs: RoPE, windows, scaling of scores, norms of heads)"},
-        {".ffn_act", " (the activation function, and the norm behind it)"},
+        {".ffn_gated", " (the activation function)"},
+        {".ffn_act", " (the norm behind the activation function)"},
         {"pooled", " (pooling)"}};
     const size_t len = strlen(name);
     for (size_t i = 0; i < sizeof hints / sizeof *hints; i++) {

@@ -5,6 +5,7 @@ usage: gguf_reader.py BITCONV. The values expected are computed here from the ch
 """
 import json
 import os
+import re
 import struct
 import subprocess
 import sys
@@ -44,11 +45,11 @@ def checkpoint(folder):
             if name == "__metadata__":
                 continue
             begin, end = (8 + size + x for x in info["data_offsets"])
-            kind = {"F32": np.float32, "F16": np.float16, "BF16": np.uint16, "U8": np.uint8}[info["dtype"]]
+            kind = {"F32": np.float32, "F16": np.float16, "BF16": np.uint16, "U8": np.uint8, "I64": np.int64}[info["dtype"]]
             array = np.frombuffer(data[begin:end], kind).reshape(info["shape"])
             if info["dtype"] == "BF16":
                 array = bf16(array)
-            tensors[name] = array if info["dtype"] == "U8" else array.astype(np.float32)
+            tensors[name.removeprefix("bert.")] = array if info["dtype"] == "U8" else array.astype(np.float32)
     return tensors
 
 
@@ -96,11 +97,41 @@ NAMES = {"attn_norm": "input_layernorm", "attn_q": "self_attn.q_proj", "attn_k":
          "ffn_up_norm_in": "mlp.up_proj.norm", "ffn_down_norm_in": "mlp.down_proj.norm",
          "ffn_gate_inp": "block_sparse_moe.gate"}
 LINEAR = ("attn_q", "attn_k", "attn_v", "attn_output", "ffn_gate", "ffn_up", "ffn_down")
+# Families whose names are others: of the whole model, of a layer's start, of its parts.
+OTHERS = {
+    "phi3": ({}, "model.layers.{}.", {**NAMES, "attn_qkv": "self_attn.qkv_proj", "ffn_up": "mlp.gate_up_proj",
+                                      "ffn_norm": "post_attention_layernorm"}),
+    "lfm2": ({"token_embd_norm": "model.embedding_norm"}, "model.layers.{}.",
+             {**NAMES, "attn_norm": "operator_norm", "ffn_norm": "ffn_norm", "attn_output": "self_attn.out_proj",
+              "attn_q_norm": "self_attn.q_layernorm", "attn_k_norm": "self_attn.k_layernorm",
+              "ffn_gate": "feed_forward.w1", "ffn_down": "feed_forward.w2", "ffn_up": "feed_forward.w3",
+              "shortconv.conv": "conv.conv", "shortconv.in_proj": "conv.in_proj", "shortconv.out_proj": "conv.out_proj"}),
+    "bert": ({"token_embd": "embeddings.word_embeddings", "position_embd": "embeddings.position_embeddings",
+              "token_types": "embeddings.token_type_embeddings", "token_embd_norm": "embeddings.LayerNorm"},
+             "encoder.layer.{}.",
+             {"attn_q": "attention.self.query", "attn_k": "attention.self.key", "attn_v": "attention.self.value",
+              "attn_output": "attention.output.dense", "attn_output_norm": "attention.output.LayerNorm",
+              "ffn_up": "intermediate.dense", "ffn_down": "output.dense", "layer_output_norm": "output.LayerNorm"})}
 EXPERTS = {"ffn_gate_exps": "w1", "ffn_down_exps": "w2", "ffn_up_exps": "w3"}
+
+
+def by_table(name, source, family):
+    """Where nothing but the name changes; None: not in the table."""
+    whole, start, parts = family
+    stem, ending = name.rsplit(".", 1)
+    layer = re.fullmatch(r"blk\.(\d+)\.(.*)", stem)
+    if layer is None:
+        return source[f"{whole[stem]}.{ending}"] if stem in whole else None
+    values = source[f"{start.format(layer[1])}{parts[layer[2]]}.{ending}"]
+    return values.reshape(values.shape[0], -1) if stem.endswith("shortconv.conv") else values
 
 
 def expected(name, source, config):
     """The float32 values a GGUF tensor stands for, by the rules of the model's own runtime."""
+    if config["model_type"] in OTHERS:
+        values = by_table(name, source, OTHERS[config["model_type"]])
+        if values is not None:
+            return values
     prefix = "model." if any(key.startswith("model.") for key in source) else ""
     gemma = config["model_type"] == "gemma3_text"
     bitnet = config["architectures"][0].lower().startswith("bitnet")
@@ -110,7 +141,7 @@ def expected(name, source, config):
         return source["lm_head.weight"]
     if name == "output_norm.weight":
         return source[prefix + "norm.weight"] + np.float32(gemma)
-    _, layer, part, _ = name.split(".")
+    _, layer, part, ending = name.split(".")
     base = f"{prefix}layers.{layer}."
     if part in EXPERTS:
         count = config["num_local_experts"]
@@ -125,8 +156,8 @@ def expected(name, source, config):
         hf = next(n for n in hf if base + n + ".weight" in source)
     else:
         hf = NAMES[part]
-    values = source[base + hf + ".weight"]
-    if part in LINEAR:
+    values = source[f"{base}{hf}.{ending}"]
+    if part in LINEAR and ending == "weight":
         if values.dtype == np.uint8:
             scale = source[base + hf + ".weight_scale"][0]
             multiply = config["quantization_config"].get("linear_class") == "autobitlinear"
@@ -157,7 +188,7 @@ def compare(path, listing, folder, kind):
     for tensor, ours in zip(reader.tensors, listing["tensors"]):
         check(tensor.tensor_type.name == ours["type"], path, tensor.name, "type")
         check([int(n) for n in tensor.shape] == ours["shape"], path, tensor.name, "shape")
-        if tensor.name == "rope_freqs.weight":
+        if tensor.name.startswith("rope_f"): # made from the configuration, not stored
             continue
         want = store(np.ascontiguousarray(expected(tensor.name, source, config), np.float32), tensor.tensor_type)
         got = read(tensor)
