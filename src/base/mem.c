@@ -27,6 +27,14 @@ void *bc_alloc_array(size_t n, size_t size)
     return calloc(1, total);
 }
 
+void *bc_alloc_lines(size_t n, size_t size)
+{
+    enum { LINE = 64 };
+    size_t total;
+    if (!request(n, size, &total) || total > (size_t)PTRDIFF_MAX - LINE) return NULL;
+    return aligned_alloc(LINE, (total + LINE - 1) / LINE * LINE);
+}
+
 void *bc_realloc_array(void *p, size_t n, size_t size)
 {
     size_t total;

@@ -13,6 +13,8 @@
 /* Zeroed array of n elements of `size` bytes; NULL on overflow or out of memory. n = 0 gives a
  * pointer that may be freed. Free with bc_free. */
 void *bc_alloc_array(size_t n, size_t size);
+/* The same, not zeroed, from the start of a cache line on: no aligned vector lies on two lines. */
+void *bc_alloc_lines(size_t n, size_t size);
 /* Grows or shrinks; on NULL the old block is still valid. New bytes are not initialised. */
 void *bc_realloc_array(void *p, size_t n, size_t size);
 void bc_free(void *p);

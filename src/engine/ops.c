@@ -83,17 +83,31 @@ static void silu(float *x, size_t n)
         x[i] = x[i] / (1.0f + expf(-x[i]));
 }
 
+/* NaN stays. */
+static float positive(float x)
+{
+    return x <= 0.0f ? 0.0f : x;
+}
+
 static void relu(float *x, size_t n)
 {
-    for (size_t i = 0; i < n; i++)
-        x[i] = x[i] > 0.0f || isnan(x[i]) ? x[i] : 0.0f;
+    size_t i = 0;
+    for (; i + LANES <= n; i += LANES)
+        for (size_t j = 0; j < LANES; j++)
+            x[i + j] = positive(x[i + j]);
+    for (; i < n; i++)
+        x[i] = positive(x[i]);
 }
 
 /* relu(x)^2 (So et al. 2021, Primer) */
 static void relu2(float *x, size_t n)
 {
     relu(x, n);
-    for (size_t i = 0; i < n; i++)
+    size_t i = 0;
+    for (; i + LANES <= n; i += LANES)
+        for (size_t j = 0; j < LANES; j++)
+            x[i + j] *= x[i + j];
+    for (; i < n; i++)
         x[i] *= x[i];
 }
 

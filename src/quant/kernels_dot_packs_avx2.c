@@ -27,38 +27,89 @@ AVX2_DOT static inline __m256i spread(__m256i bits, __m256i value)
     return _mm256_and_si256(set, value);
 }
 
-/* Present weights count once, negative ones among them twice less: 32 weights, added in twos. */
-AVX2_DOT static inline __m256i add_signed_pairs(__m256i pairs, uint32_t presence, uint32_t negative,
-                                                const int8_t *x)
+/* -1 in byte i where bit i is set, of 64 bits that stand in every 64-bit lane: the lower 32. */
+AVX2_DOT static inline __m256i spread_at(__m256i bits, __m256i byte_of)
 {
-    const __m256i values = bc_load_32(x);
-    const __m256i present = spread(_mm256_set1_epi32((int)presence), _mm256_set1_epi8(1));
-    const __m256i doubled = spread(_mm256_set1_epi32((int)negative), _mm256_set1_epi8(2));
-    const __m256i plus = _mm256_maddubs_epi16(present, values);
-    const __m256i minus = _mm256_maddubs_epi16(doubled, values);
-    return _mm256_add_epi16(pairs, _mm256_sub_epi16(plus, minus));
+    const __m256i bit_of = _mm256_set1_epi64x((long long)UINT64_C(0x8040201008040201));
+    const __m256i bytes = _mm256_shuffle_epi8(bits, byte_of);
+    return _mm256_cmpeq_epi8(_mm256_and_si256(bytes, bit_of), bit_of);
 }
 
+AVX2_DOT static inline __m256i low_bytes(void)
+{
+    return _mm256_setr_epi8(0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 1, 1, 1, 1, /* of 128 bits */
+                            2, 2, 2, 2, 2, 2, 2, 2, 3, 3, 3, 3, 3, 3, 3, 3);
+}
+
+AVX2_DOT static inline __m256i high_bytes(void)
+{
+    return _mm256_add_epi8(low_bytes(), _mm256_set1_epi8(4));
+}
+
+/* 32 trits, by their masks, times activations + 128, which are not negative: a pair is at most 510
+ * in magnitude. */
+AVX2_DOT static inline __m256i add_trits(__m256i pairs, __m256i present, __m256i negative,
+                                         const int8_t *x)
+{
+    const __m256i raised = _mm256_xor_si256(bc_load_32(x), _mm256_set1_epi8(-128));
+    const __m256i trits = _mm256_sub_epi8(_mm256_add_epi8(negative, negative), present);
+    return _mm256_add_epi16(pairs, _mm256_maddubs_epi16(raised, trits));
+}
+
+/* Where a product of bits has got to. */
+struct bits {
+    const uint8_t *bitmap, *signs;
+    uint64_t n_signs, rank, n_negative;
+};
+
+/* The 64 signs from rank on, of which all exist, and one more. */
+AVX2_DOT static inline uint64_t signs_inside(const struct bits *b)
+{
+    const uint8_t *p = b->signs + b->rank / 8;
+    const unsigned shift = (unsigned)(b->rank % 8);
+    return bc_get_u64(p) >> shift | (uint64_t)p[8] << 1 << (63 - shift);
+}
+
+/* n_words <= BC_DOT_FLUSH / 2 times 64 weights. */
+AVX2_DOT static inline __m256i bitcos_words(struct bits *at, size_t n_words, bool inside,
+                                            const int8_t *x)
+{
+    const __m256i low = low_bytes(), high = high_bytes();
+    __m256i pairs = _mm256_setzero_si256();
+    struct bits b = *at;
+    for (size_t i = 0; i < n_words; i++, x += 64) {
+        const uint64_t presence = bc_get_u64(b.bitmap + 8 * i);
+        const uint64_t window =
+            inside ? signs_inside(&b) : bc_sign_window(b.signs, b.n_signs, b.rank);
+        const uint64_t negative = _pdep_u64(window, presence);
+        const __m256i present = _mm256_set1_epi64x((long long)presence);
+        const __m256i minus = _mm256_set1_epi64x((long long)negative);
+        pairs = add_trits(pairs, spread_at(present, low), spread_at(minus, low), x);
+        pairs = add_trits(pairs, spread_at(present, high), spread_at(minus, high), x + 32);
+        b.rank += (uint64_t)_mm_popcnt_u64(presence);
+        b.n_negative += (uint64_t)_mm_popcnt_u64(negative);
+    }
+    b.bitmap += 8 * n_words;
+    *at = b;
+    return pairs;
+}
+
+/* The sum of the trits, times 128, is what raising the activations has added. */
 AVX2_DOT uint64_t bc_avx2_bitcos_dot(const uint8_t *bitmap, size_t n, const uint8_t *signs,
                                      uint64_t n_signs, uint64_t rank, const int8_t *x, int32_t *dot)
 {
+    enum { WORDS = BC_DOT_FLUSH / 2 };
+    struct bits b = {bitmap, signs, n_signs, rank, 0};
     __m256i sum = _mm256_setzero_si256();
-    while (n >= 64) {
-        __m256i pairs = _mm256_setzero_si256();
-        size_t step = 0;
-        for (; step < BC_DOT_FLUSH / 2 && n >= 64; step++, n -= 64, bitmap += 8, x += 64) {
-            const uint64_t presence = bc_get_u64(bitmap);
-            const uint64_t window = bc_sign_window(signs, n_signs, rank);
-            const uint64_t negative = _pdep_u64(window, presence);
-            pairs = add_signed_pairs(pairs, (uint32_t)presence, (uint32_t)negative, x);
-            pairs = add_signed_pairs(pairs, (uint32_t)(presence >> 32), (uint32_t)(negative >> 32),
-                                     x + 32);
-            rank += (uint64_t)_mm_popcnt_u64(presence);
-        }
-        sum = bc_flush(sum, pairs);
+    for (size_t left = n / 64, words; left > 0; left -= words, x += 64 * words) {
+        words = left < WORDS ? left : WORDS;
+        const bool inside = b.rank < n_signs && n_signs - b.rank > 64 * (words + 1);
+        sum = bc_flush(sum, inside ? bitcos_words(&b, words, true, x)
+                                   : bitcos_words(&b, words, false, x));
     }
-    *dot += bc_sum_of_8(sum);
-    return bc_scalar_bitcos_dot(bitmap, n, signs, n_signs, rank, x, dot);
+    const int64_t trits = (int64_t)(b.rank - rank) - 2 * (int64_t)b.n_negative;
+    *dot += bc_sum_of_8(sum) - 128 * (int32_t)trits;
+    return bc_scalar_bitcos_dot(b.bitmap, n % 64, signs, n_signs, b.rank, x, dot);
 }
 
 /* ---- blocks ---- */

@@ -13,7 +13,7 @@
 
 enum {
     MAX_N = 6000, /* elements of a row or vector */
-    MAX_ROWS = 5,
+    MAX_ROWS = 9,
     MAX_X = 9,
     STRIDE = MAX_N + 3, /* odd: rows and vectors begin at any address */
     MAX_OUT = (MAX_ROWS + 1) * MAX_X,
@@ -53,8 +53,8 @@ struct counts {
     size_t n_rows, n_x;
 };
 static const struct counts counts[] = {{0, 3}, {3, 0}, {2, 1}, {1, 2}, {2, 2},
-                                       {3, 5}, {1, 4}, {1, 1}, {3, 9}};
-enum { N_COUNTS = sizeof counts / sizeof counts[0], FIRST_LONG = N_COUNTS - 2, SHORT = 70 };
+                                       {3, 5}, {1, 4}, {1, 1}, {3, 9}, {9, 5}};
+enum { N_COUNTS = sizeof counts / sizeof counts[0], FIRST_LONG = N_COUNTS - 3, SHORT = 70 };
 
 /* ---- floats ---- */
 
