@@ -161,6 +161,20 @@ done
 expect 2 "$BITCONV_BIN" generate i2_s.gguf -p "the cat" --seed 2G
 says "is not a whole number from 0 to 2^64 - 1"
 
+# What is not finite has no results.
+python3 - <<'PY'
+import struct
+data = bytearray(open("bitnet.gguf", "rb").read())
+data[-128 * 4:] = struct.pack("<f", float("nan")) * 128
+open("nan.gguf", "wb").write(data)
+PY
+for command in "embed" "generate" "generate --logits"; do
+    # shellcheck disable=SC2086
+    "$BITCONV_BIN" $command nan.gguf -p "the cat" >out 2>err && fail "$command runs with NaN"
+    says "NaN, the first result that is not finite"
+    one_line
+done
+
 # The end: of the text, of the context.
 python3 - "$BITCONV_BIN" <<'PY' || fail "the end of the text is missed"
 import json, subprocess, sys
