@@ -184,12 +184,12 @@ static int generate_all(struct generating *g, const char *const *args, size_t n_
     struct bitconv_error err = {0};
     if (model_open(ui, ui->globals, args[0], &g->s->model, &g->model, &err) != BITCONV_OK ||
         bitconv_stop_ids(args[0], g->model.tok, &g->stop_ids, &err) != BITCONV_OK)
-        return ui_fail(ui, &err);
+        return ui_fail_to_do(ui, &err);
     if (!g->model.info.causal) {
         bc_fail(&err, BITCONV_E_ARG,
                 "%s: a model that attends in both directions gives embeddings, no next tokens",
                 args[0]);
-        return ui_fail(ui, &err);
+        return ui_fail_to_do(ui, &err);
     }
     g->options.stop_ids = g->stop_ids.ids;
     g->options.n_stop_ids = g->s->ignore_eos ? 0 : g->stop_ids.n;
@@ -197,7 +197,7 @@ static int generate_all(struct generating *g, const char *const *args, size_t n_
     if (g->as_json) open_document(g);
     if (model_each_input(ui, &g->s->model, args, n_args, "generating", on_input, g, &err) !=
         BITCONV_OK)
-        return ui_fail(ui, &err);
+        return ui_fail_to_do(ui, &err);
     if (g->as_json) {
         bc_buf_puts(&g->out, "\n  ]\n}\n");
         return ui_finish(ui, &g->out);

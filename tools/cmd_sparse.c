@@ -274,7 +274,7 @@ static int run_open(struct ui *ui, const struct settings *s, bool calibrating, c
     release_texts(&eval);
     if (status == BITCONV_OK) return ui_finish(ui, &out);
     bc_buf_release(&out);
-    return ui_fail(ui, &err);
+    return ui_fail_to_do(ui, &err);
 }
 
 static const char *what_is_missing(const struct settings *s, bool calibrating)
@@ -307,7 +307,7 @@ static int run(struct ui *ui, const struct globals *globals, const void *setting
     /* ids need no tokenizer */
     if ((s->text != NULL || s->prompts != NULL || s->eval != NULL) &&
         bitconv_tokenizer_open(args[1], &ui->sink, &tok, &err) != BITCONV_OK)
-        return ui_fail(ui, &err);
+        return ui_fail_to_do(ui, &err);
     const int status = run_open(ui, s, calibrating, args[1], tok);
     bitconv_tokenizer_close(tok);
     return status;
