@@ -109,7 +109,8 @@ static int bench_packs(struct ui *ui, const struct globals *globals, const struc
     if (threads->n > 1) return ui_usage(ui, "bench", "--pack: one number of threads was expected");
     if (s->zeros != NULL && !read_share(s->zeros, &o.zeros))
         return ui_usage(ui, "bench", "--zeros: a share from 0 to 1 was expected");
-    if (bitconv_bench_packs(&o, &ui->sink, &bench, &err) != BITCONV_OK) return ui_fail(ui, &err);
+    if (bitconv_bench_packs(&o, &ui->sink, &bench, &err) != BITCONV_OK)
+        return ui_fail_to_do(ui, &err);
     report->packs(ui, bench, &text);
     bitconv_pack_bench_free(bench);
     return ui_finish(ui, &text);
@@ -139,7 +140,8 @@ static int bench_models(struct ui *ui, const struct globals *globals, const stru
         .repetitions = s->repetitions,
         .mode = s->mode,
         .cpu = globals->cpu};
-    if (bitconv_bench_models(&o, &ui->sink, &bench, &err) != BITCONV_OK) return ui_fail(ui, &err);
+    if (bitconv_bench_models(&o, &ui->sink, &bench, &err) != BITCONV_OK)
+        return ui_fail_to_do(ui, &err);
     report->models(bench, &text);
     bitconv_model_bench_free(bench);
     return ui_finish(ui, &text);

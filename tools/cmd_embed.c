@@ -168,12 +168,12 @@ static int embed_all(struct embedding_run *r, const struct format *format, const
     struct bitconv_error err = {0};
     struct bc_buf out = {0};
     if (model_open(r->ui, r->ui->globals, args[0], r->s, &r->model, &err) != BITCONV_OK)
-        return ui_fail(r->ui, &err);
+        return ui_fail_to_do(r->ui, &err);
     r->view.info = &r->model.info;
     if (r->view.pooling < 0) r->view.pooling = r->model.info.pooling;
     if (r->view.pooling < 0) r->view.pooling = 1;
     if (model_each_input(r->ui, r->s, args, n_args, "embedding", on_input, r, &err) != BITCONV_OK)
-        return ui_fail(r->ui, &err);
+        return ui_fail_to_do(r->ui, &err);
     if (r->as_lines && r->any_failed) {
         ui_warn(r->ui, "some texts have no embedding: see \"error\" in their lines");
         return 2;

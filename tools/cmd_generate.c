@@ -11,7 +11,8 @@ enum { DEFAULT_TOKENS = 128, DEFAULT_CANDIDATES = 10 };
 
 struct settings {
     struct model_settings model;
-    unsigned n_predict, top_k;
+    struct option_count n_predict;
+    unsigned top_k;
     uint64_t seed;
     const char *temperature, *top_p;
     bool ignore_eos, special, logits;
@@ -19,14 +20,14 @@ struct settings {
 
 static const struct option_row options[] = {
     MODEL_RUN_OPTIONS(struct settings, model),
-    {"n-predict", 'n', OPTION_UINT, offsetof(struct settings, n_predict), "N",
-     "tokens at most (0, default: 128)"},
+    {"n-predict", 'n', OPTION_COUNT, offsetof(struct settings, n_predict), "N",
+     "tokens at most (default 128)"},
     {"temp", 0, OPTION_STRING, offsetof(struct settings, temperature), "T",
      "draw tokens, logits divided by T; 0 (default):\nalways the likeliest"},
     {"top-k", 0, OPTION_UINT, offsetof(struct settings, top_k), "K", "draw from the K likeliest"},
     {"top-p", 0, OPTION_STRING, offsetof(struct settings, top_p), "P",
      "draw from the likeliest that together have\nprobability P"},
-    {"seed", 0, OPTION_SIZE, offsetof(struct settings, seed), "N",
+    {"seed", 0, OPTION_NUMBER, offsetof(struct settings, seed), "N",
      "of the random numbers (default 0); for each\ntext anew"},
     {"ignore-eos", 0, OPTION_FLAG, offsetof(struct settings, ignore_eos), NULL,
      "go on behind the end of the text"},
@@ -183,12 +184,12 @@ static int generate_all(struct generating *g, const char *const *args, size_t n_
     struct bitconv_error err = {0};
     if (model_open(ui, ui->globals, args[0], &g->s->model, &g->model, &err) != BITCONV_OK ||
         bitconv_stop_ids(args[0], g->model.tok, &g->stop_ids, &err) != BITCONV_OK)
-        return ui_fail(ui, &err);
+        return ui_fail_to_do(ui, &err);
     if (!g->model.info.causal) {
         bc_fail(&err, BITCONV_E_ARG,
                 "%s: a model that attends in both directions gives embeddings, no next tokens",
                 args[0]);
-        return ui_fail(ui, &err);
+        return ui_fail_to_do(ui, &err);
     }
     g->options.stop_ids = g->stop_ids.ids;
     g->options.n_stop_ids = g->s->ignore_eos ? 0 : g->stop_ids.n;
@@ -196,7 +197,7 @@ static int generate_all(struct generating *g, const char *const *args, size_t n_
     if (g->as_json) open_document(g);
     if (model_each_input(ui, &g->s->model, args, n_args, "generating", on_input, g, &err) !=
         BITCONV_OK)
-        return ui_fail(ui, &err);
+        return ui_fail_to_do(ui, &err);
     if (g->as_json) {
         bc_buf_puts(&g->out, "\n  ]\n}\n");
         return ui_finish(ui, &g->out);
@@ -230,7 +231,7 @@ static int run(struct ui *ui, const struct globals *globals, const void *setting
     if (status != 0) return status;
     g.as_json = globals->json && s->model.file == NULL;
     g.as_lines = s->model.file != NULL;
-    g.options.n_predict = s->n_predict > 0 ? s->n_predict : DEFAULT_TOKENS;
+    g.options.n_predict = s->n_predict.given ? s->n_predict.n : DEFAULT_TOKENS;
     g.options.show_special = s->special;
     g.options.user = &g;
     status = generate_all(&g, args, n_args);

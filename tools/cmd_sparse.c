@@ -4,12 +4,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/file.h"
 #include "base/utf8.h"
 #include "bitconv/sparse.h"
 #include "bitconv/tokenize.h"
 #include "cmd.h"
 #include "sparse_view.h"
+#include "text_lines.h"
 
 struct settings {
     const char *prompts, *eval, *text, *tokens;
@@ -85,24 +85,26 @@ static enum bitconv_status add_text(struct texts *t, const struct bitconv_tokeni
     return status;
 }
 
+struct adding {
+    struct texts *texts;
+    const struct bitconv_tokenizer *tok;
+};
+
+static enum bitconv_status on_line(void *user, const struct text_line *line,
+                                   struct bitconv_error *err)
+{
+    const struct adding *const a = user;
+    return line->len > 0 ? add_text(a->texts, a->tok, line->text, line->len, err) : BITCONV_OK;
+}
+
 static enum bitconv_status add_file(struct texts *t, const struct bitconv_tokenizer *tok,
                                     const char *path, struct bitconv_error *err)
 {
-    struct bc_file file;
-    BC_TRY(bc_file_open(path, &file, err));
-    const char *text = (const char *)file.data;
-    const size_t size = (size_t)file.size, before = t->n;
-    enum bitconv_status status = BITCONV_OK;
-    for (size_t at = 0; at < size && status == BITCONV_OK;) {
-        const char *end = memchr(text + at, '\n', size - at);
-        const size_t len = end == NULL ? size - at : (size_t)(end - text) - at;
-        if (len > 0) status = add_text(t, tok, text + at, len, err);
-        at += len + 1;
-    }
-    bc_file_close(&file);
-    if (status == BITCONV_OK && t->n == before)
-        return bc_fail(err, BITCONV_E_ARG, "%s: no texts, wanted one a line", path);
-    return status;
+    struct adding adding = {t, tok};
+    const size_t before = t->n;
+    BC_TRY(text_lines_each(path, false, NULL, NULL, on_line, &adding, err));
+    if (t->n == before) return bc_fail(err, BITCONV_E_ARG, "%s: no texts, wanted one a line", path);
+    return BITCONV_OK;
 }
 
 /* "1,2,3" */
@@ -272,7 +274,7 @@ static int run_open(struct ui *ui, const struct settings *s, bool calibrating, c
     release_texts(&eval);
     if (status == BITCONV_OK) return ui_finish(ui, &out);
     bc_buf_release(&out);
-    return ui_fail(ui, &err);
+    return ui_fail_to_do(ui, &err);
 }
 
 static const char *what_is_missing(const struct settings *s, bool calibrating)
@@ -305,7 +307,7 @@ static int run(struct ui *ui, const struct globals *globals, const void *setting
     /* ids need no tokenizer */
     if ((s->text != NULL || s->prompts != NULL || s->eval != NULL) &&
         bitconv_tokenizer_open(args[1], &ui->sink, &tok, &err) != BITCONV_OK)
-        return ui_fail(ui, &err);
+        return ui_fail_to_do(ui, &err);
     const int status = run_open(ui, s, calibrating, args[1], tok);
     bitconv_tokenizer_close(tok);
     return status;

@@ -29,7 +29,9 @@ enum bitconv_status model_open(struct ui *ui, const struct globals *globals, con
                                const struct model_settings *s, struct model_run *run,
                                struct bitconv_error *err)
 {
-    const struct bitconv_engine_options options = {.n_threads = globals->threads,
+    /* check: NaN in the weights would make vectors of zeros and texts of the first token */
+    const struct bitconv_engine_options options = {.check = true,
+                                                   .n_threads = globals->threads,
                                                    .cpu = globals->cpu,
                                                    .mode = s->mode != NULL ? s->mode : "int8",
                                                    .n_ctx = s->n_ctx};

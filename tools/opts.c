@@ -66,11 +66,15 @@ static bool parse_size(const char *text, uint64_t *out)
     return true;
 }
 
+static bool parse_number(const char *text, uint64_t *out)
+{
+    return strspn(text, "0123456789") == strlen(text) && parse_size(text, out);
+}
+
 static bool parse_uint(const char *text, unsigned *out)
 {
     uint64_t v;
-    if (!parse_size(text, &v) || v > 1000000 || strspn(text, "0123456789") != strlen(text))
-        return false;
+    if (!parse_number(text, &v) || v > 1000000) return false;
     *out = (unsigned)v;
     return true;
 }
@@ -115,7 +119,14 @@ static bool store(struct parser *p, const struct option_row *row, void *base, co
         return true;
     case OPTION_UINT:
         if (parse_uint(value, place)) return true;
-        return complain(p, "--%s: '%s' is not a number", row->name, value);
+        return complain(p, "--%s: '%s' is not a whole number from 0 to 1000000", row->name, value);
+    case OPTION_COUNT:
+        ((struct option_count *)place)->given = true;
+        if (parse_uint(value, &((struct option_count *)place)->n)) return true;
+        return complain(p, "--%s: '%s' is not a whole number from 0 to 1000000", row->name, value);
+    case OPTION_NUMBER:
+        if (parse_number(value, place)) return true;
+        return complain(p, "--%s: '%s' is not a whole number from 0 to 2^64 - 1", row->name, value);
     case OPTION_SIZE:
         if (parse_size(value, place)) return true;
         return complain(p, "--%s: '%s' is not a size such as 2G or 512M", row->name, value);

@@ -11,9 +11,16 @@
 enum option_kind {
     OPTION_FLAG,   /* bool */
     OPTION_STRING, /* const char * */
-    OPTION_UINT,   /* unsigned */
+    OPTION_UINT,   /* unsigned, up to a million */
+    OPTION_COUNT,  /* struct option_count: like OPTION_UINT, where 0 is not the same as nothing */
+    OPTION_NUMBER, /* uint64_t, any */
     OPTION_SIZE,   /* uint64_t bytes: 2G, 512M, 64K, plain number; powers of 1024 */
     OPTION_LIST    /* struct option_list: may be given several times */
+};
+
+struct option_count {
+    unsigned n;
+    bool given;
 };
 
 struct option_list {

@@ -12,7 +12,10 @@ static enum bitconv_status unescape(const char *path, struct text_line *line,
                                     struct bc_buf *scratch, struct bitconv_error *err)
 {
     struct bc_json *json = NULL;
-    BC_TRY(bc_json_parse(line->text, line->len, path, &json, err));
+    bc_buf_clear(scratch);
+    bc_buf_printf(scratch, "%s: text %zu", path, line->index + 1);
+    if (scratch->failed) return bc_fail_nomem(err, "text");
+    BC_TRY(bc_json_parse(line->text, line->len, bc_buf_str(scratch), &json, err));
     const char *const string = bc_json_string(json);
     bc_buf_clear(scratch);
     if (string != NULL) bc_buf_puts(scratch, string);
@@ -40,8 +43,9 @@ enum bitconv_status text_lines_each(const char *path, bool escaped, const char *
     for (size_t at = 0; at < size && status == BITCONV_OK; line.index++) {
         const char *const newline = memchr(text + at, '\n', size - at);
         const size_t len = newline == NULL ? size - at : (size_t)(newline - text) - at;
+        const bool carriage_return = newline != NULL && len > 0 && newline[-1] == '\r';
         line.text = text + at;
-        line.len = len;
+        line.len = len - carriage_return;
         if (progress != NULL) bc_progress(sink, progress, at, size);
         if (escaped) status = unescape(path, &line, &scratch, err);
         if (status == BITCONV_OK) status = fn(user, &line, err);

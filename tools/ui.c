@@ -162,6 +162,12 @@ int ui_fail(struct ui *ui, const struct bitconv_error *err)
     return err->status == BITCONV_E_MISMATCH ? 1 : 2;
 }
 
+int ui_fail_to_do(struct ui *ui, const struct bitconv_error *err)
+{
+    const int status = ui_fail(ui, err);
+    return status == 1 ? 2 : status;
+}
+
 int ui_usage(struct ui *ui, const char *command, const char *fmt, ...)
 {
     struct bc_buf text = {0};

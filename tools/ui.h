@@ -30,6 +30,8 @@ void ui_release(struct ui *ui);
 /* Exit status for a failed call, after printing "bitconv: TEXT" (masked, one line) to stderr:
  * 1 for MISMATCH, 128 + signal for CANCELED (message "interrupted"), else 2. */
 int ui_fail(struct ui *ui, const struct bitconv_error *err);
+/* The same for commands that prove nothing: what they find wrong is 2 as well, they could not do it. */
+int ui_fail_to_do(struct ui *ui, const struct bitconv_error *err);
 /* The same for a usage error of the tool itself; returns 2. */
 int ui_usage(struct ui *ui, const char *command, const char *fmt, ...) BC_PRINTF(3, 4);
 /* "bitconv: warning: ..." on stderr (not with --quiet) and into ui->warnings. */

@@ -18,20 +18,35 @@ static void mean(const float *hidden, size_t n, size_t width, float *out)
     }
 }
 
+static double largest(const float *x, size_t n)
+{
+    double most = 0;
+    for (size_t i = 0; i < n; i++)
+        most = fabs((double)x[i]) > most ? fabs((double)x[i]) : most;
+    return most;
+}
+
+/* The p-norm, of parts of the largest magnitude: high powers of the values would leave the range. */
+static double high_norm(const float *x, size_t n, int p)
+{
+    const double most = largest(x, n);
+    double sum = 0;
+    for (size_t i = 0; most > 0 && i < n; i++)
+        sum += pow(fabs((double)x[i]) / most, p);
+    return most * pow(sum, 1.0 / p);
+}
+
 /* What a vector is divided by (as llama.cpp's common_embd_normalize). */
 static double norm_of(const float *x, size_t n, int normalize)
 {
     double norm = 0;
+    if (normalize == 0) return largest(x, n) / 32760.0;
+    if (normalize > 2) return high_norm(x, n, normalize);
     for (size_t i = 0; i < n; i++) {
         const double magnitude = fabs((double)x[i]);
-        if (normalize == 0 && magnitude > norm) norm = magnitude;
-        if (normalize == 1) norm += magnitude;
-        if (normalize == 2) norm += magnitude * magnitude;
-        if (normalize > 2) norm += pow(magnitude, normalize);
+        norm += normalize == 1 ? magnitude : magnitude * magnitude;
     }
-    if (normalize == 0) return norm / 32760.0;
-    if (normalize == 2) return sqrt(norm);
-    return normalize > 2 ? pow(norm, 1.0 / normalize) : norm;
+    return normalize == 2 ? sqrt(norm) : norm;
 }
 
 static void normalise(float *x, size_t n, int normalize)

@@ -90,7 +90,7 @@ static void mark_added(const struct declaring *d, struct bc_token *token, bool s
     token->added = true;
     token->special = special;
     token->type = bc_added_token_type(d->rules, token->text, special);
-    token->score = ADDED_SCORE;
+    token->score = (double)ADDED_SCORE;
 }
 
 /* The id is taken by another text: a contradiction, or a renamed piece. */

@@ -107,7 +107,7 @@ static void take_merge(struct merge_sink *sink, const struct bc_merge_text *merg
         sink->n_unknown++;
     } else if (vocab->has_scores && !token->ranked) {
         token->ranked = true;
-        token->score = rank == 0 ? 0.0F : -(float)rank; /* not -0.0 */
+        token->score = rank == 0 ? 0.0 : -(double)rank; /* not -0.0 */
     }
 }
 

@@ -107,7 +107,7 @@ static enum bitconv_status add_piece(const struct field *message, struct bc_voca
     struct bc_token *token;
     BC_TRY(bc_vocab_add(vocab, "tokenizer.model", copy, len, id, &token, err));
     token->base = true;
-    token->score = score;
+    token->score = (double)score;
     token->user_defined = type == BC_TOKEN_USER_DEFINED;
     /* The proto's numbers are GGUF's. User-defined pieces come out as normal ones in every
      * converter that writes these files (golden/NOTES.md). */

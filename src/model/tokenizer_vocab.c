@@ -232,7 +232,7 @@ static void fill_arrays(const struct bc_vocab *vocab, uint32_t n_rows,
             append_unescaped(&a->texts, token->text, token->len);
         else
             append_text(&a->texts, token->text, token->len);
-        bc_buf_f32(&a->scores, token->score);
+        bc_buf_f32(&a->scores, (float)token->score);
         bc_buf_u32(&a->types, (uint32_t)token->type);
         next++;
     }

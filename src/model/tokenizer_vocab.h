@@ -16,7 +16,7 @@ struct bc_token {
     const char *text; /* UTF-8, NUL-terminated; lives as long as the vocabulary or its files */
     uint32_t len;
     uint32_t id;
-    float score;
+    double score; /* float32 in files but tokenizer.json */
     enum bc_token_type type;
     bool base;    /* part of the model's own vocabulary (pieces of tokenizer.model, model.vocab) */
     bool added;   /* listed among the added tokens; may be base as well (Gemma) */

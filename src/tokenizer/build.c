@@ -147,8 +147,8 @@ static bool is_produced(const struct bitconv_tokenizer *tok, uint32_t id)
 
 enum bitconv_status bc_build_trie(struct bitconv_tokenizer *tok, struct bitconv_error *err)
 {
-    float worst = FLT_MAX;
-    float best = FLT_MIN; /* where SentencePiece starts, although scores are negative */
+    double worst = (double)FLT_MAX;
+    double best = (double)FLT_MIN; /* where SentencePiece starts, although scores are negative */
     for (uint32_t id = 0; id < tok->n_pieces; id++) {
         const struct bc_piece *const piece = &tok->pieces[id];
         if (!is_produced(tok, id)) continue;
@@ -157,8 +157,8 @@ enum bitconv_status bc_build_trie(struct bitconv_tokenizer *tok, struct bitconv_
         if (piece->score < worst) worst = piece->score;
         if (piece->score > best) best = piece->score;
     }
-    tok->unknown_score = (double)worst - 10.0;
-    tok->user_defined_score = (double)best;
+    tok->unknown_score = worst - 10.0;
+    tok->user_defined_score = best;
     return BITCONV_OK;
 }
 

@@ -90,12 +90,12 @@ static enum bitconv_status put_raw(void *ctx, const char *s, size_t len, size_t 
     struct encoding *const e = ctx;
     struct bc_work *const work = &e->work;
     if (token != NULL) return bc_put_id(work->ids, token->id, err);
-    e->at_start = offset == 0;
     bc_pieces_clear(&work->pieces);
-    work->pieces.at_start = e->at_start;
+    work->pieces.at_start = offset == 0;
     bc_pieces_add(&work->pieces, s, len);
     BC_TRY(bc_pieces_check(&work->pieces, err));
     BC_TRY(bc_steps_run(&e->tok->normalizer, &work->pieces, &work->spare, err));
+    e->at_start = work->pieces.at_start;
     const struct bc_pieces swap = work->parts;
     work->parts = work->pieces;
     work->pieces = swap;

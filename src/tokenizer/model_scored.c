@@ -23,7 +23,7 @@ static bool pair_of_texts(const void *ctx, const struct bc_symbols *symbols,
     if (len > tok->longest) return false;
     const uint32_t id = bc_piece_id(tok, symbols->text + left->start, len);
     if (id == BC_NO_ID) return false;
-    *priority = priority_of(tok->pieces[id].score);
+    *priority = priority_of((float)tok->pieces[id].score);
     *result = id;
     return true;
 }

@@ -21,7 +21,7 @@ static double sum(const struct bitconv_tokenizer *tok, double a, double b)
 static double score_of(const struct bitconv_tokenizer *tok, uint32_t id, size_t len)
 {
     const struct bc_piece *const piece = &tok->pieces[id];
-    if (piece->type != BC_TOKEN_USER_DEFINED || tok->exact_sums) return (double)piece->score;
+    if (piece->type != BC_TOKEN_USER_DEFINED || tok->exact_sums) return piece->score;
     return (double)((float)((double)((float)len * (float)tok->user_defined_score) - 0.1));
 }
 

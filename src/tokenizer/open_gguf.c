@@ -65,7 +65,7 @@ static void read_score(const struct bitconv_gguf_value *scores, uint64_t id, str
     double score;
     if (scores != NULL && bitconv_gguf_array_at(scores, id, &element) &&
         bitconv_gguf_value_f64(&element, &score))
-        token->score = (float)score;
+        token->score = score;
 }
 
 /* Padding in place of ids that no token has. */
@@ -141,7 +141,7 @@ static enum bitconv_status add_blanks(struct reading *r, const struct bc_token *
         if (bc_map_put(&r->tok->by_text, copy, added.len, token->id, NULL) == BC_MAP_NOMEM)
             return bc_fail_nomem(err, "added tokens");
         if (added.len > r->tok->longest) r->tok->longest = added.len;
-        r->tok->pieces[token->id].score = FLT_MAX;
+        r->tok->pieces[token->id].score = (double)FLT_MAX;
     }
     return BITCONV_OK;
 }

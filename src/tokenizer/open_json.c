@@ -49,7 +49,7 @@ static enum bitconv_status load_scored_list(struct reading *r, struct bitconv_er
                            (unsigned long long)id);
         BC_TRY(bc_vocab_add(&r->vocab, source, text, strlen(text), id, &token, err));
         token->base = true;
-        token->score = (float)score;
+        token->score = score;
     }
     return BITCONV_OK;
 }

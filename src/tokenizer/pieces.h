@@ -11,7 +11,7 @@ struct bc_pieces {
     struct bc_buf text;
     size_t *ends; /* of each piece in text */
     size_t n, cap;
-    bool at_start; /* the first piece starts the input */
+    bool at_start; /* the first piece begins with what the input begins with */
 };
 
 void bc_pieces_clear(struct bc_pieces *pieces); /* keeps the memory */

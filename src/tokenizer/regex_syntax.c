@@ -45,21 +45,58 @@ static bool put_property(struct translation *t)
     return true;
 }
 
-/* \w: Alphabetic, marks, decimal digits, connectors; PCRE2's own has numbers and no marks. */
-static void put_word(struct translation *t)
+/* The members of \w: Alphabetic, marks, decimal digits, connectors, and the digits of Latin-1 that
+ * are none (what Oniguruma, the library behind tokenizers, has); PCRE2's own has numbers, no marks. */
+static void put_word_members(struct bc_buf *out)
 {
     static const char *const categories[] = {"L", "M", "Nd"};
-    if (t->depth == 0) bc_buf_putc(t->out, '[');
     for (size_t i = 0; i < sizeof categories / sizeof categories[0]; i++)
-        bc_buf_printf(t->out, "\\p{%s}%s", categories[i],
+        bc_buf_printf(out, "\\p{%s}%s", categories[i],
                       bc_regex_later_members(categories[i], strlen(categories[i])));
-    bc_buf_puts(t->out, "\\p{Nl}\\p{Pc}\\x{24b6}-\\x{24e9}\\x{1f130}-\\x{1f149}"
-                        "\\x{1f150}-\\x{1f169}\\x{1f170}-\\x{1f189}");
-    if (t->depth == 0) bc_buf_putc(t->out, ']');
-    t->pos += 2;
+    bc_buf_puts(out, "\\p{Nl}\\p{Pc}\\x{b2}\\x{b3}\\x{b9}\\x{bc}-\\x{be}\\x{24b6}-\\x{24e9}"
+                     "\\x{1f130}-\\x{1f149}\\x{1f150}-\\x{1f169}\\x{1f170}-\\x{1f189}");
 }
 
-static void put_escape(struct translation *t)
+static void put_word_class(struct bc_buf *out, const char *open)
+{
+    bc_buf_puts(out, open);
+    put_word_members(out);
+    bc_buf_putc(out, ']');
+}
+
+/* \b and \B: where a character of \w is on one side alone, or on both or none. */
+static void put_boundary(struct bc_buf *out, bool negated)
+{
+    bc_buf_puts(out, "(?:(?<=");
+    put_word_class(out, "[");
+    bc_buf_puts(out, negated ? ")(?=" : ")(?!");
+    put_word_class(out, "[");
+    bc_buf_puts(out, ")|(?<!");
+    put_word_class(out, "[");
+    bc_buf_puts(out, negated ? ")(?!" : ")(?=");
+    put_word_class(out, "[");
+    bc_buf_puts(out, "))");
+}
+
+/* Escapes that ask for the class of words. */
+static enum bitconv_status put_word(struct translation *t)
+{
+    const char letter = t->pos[1];
+    if (letter == 'W' && t->depth > 0)
+        return bc_fail(t->err, BITCONV_E_UNSUPPORTED,
+                       "%s: the regular expression has \\W inside of a class: %.300s", t->where,
+                       t->pos);
+    if (letter == 'b' || letter == 'B')
+        put_boundary(t->out, letter == 'B');
+    else if (t->depth > 0)
+        put_word_members(t->out);
+    else
+        put_word_class(t->out, letter == 'W' ? "[^" : "[");
+    t->pos += 2;
+    return BITCONV_OK;
+}
+
+static enum bitconv_status put_escape(struct translation *t)
 {
     static const struct {
         char letter;
@@ -71,20 +108,44 @@ static void put_escape(struct translation *t)
         if (letter != own[i].letter) continue;
         put_members(t, own[i].members);
         t->pos += 2;
-        return;
+        return BITCONV_OK;
     }
-    if (letter == 'w') {
-        put_word(t);
-        return;
-    }
-    if (put_property(t)) return;
+    if (letter == 'w' || letter == 'W') return put_word(t);
+    if ((letter == 'b' || letter == 'B') && t->depth == 0) return put_word(t);
+    if (put_property(t)) return BITCONV_OK;
     if (letter == 'u' && strspn(t->pos + 2, "0123456789abcdefABCDEF") >= 4) {
         bc_buf_printf(t->out, "\\x{%.4s}", t->pos + 2);
         t->pos += 6;
-        return;
+        return BITCONV_OK;
     }
     bc_buf_append(t->out, t->pos, letter == '\0' ? 1 : 2);
     t->pos += letter == '\0' ? 1 : 2;
+    return BITCONV_OK;
+}
+
+/* [:NAME:] inside of a class, whose meaning Unicode's derived properties give; PCRE2 goes by general
+ * categories. False when it is none of those. */
+static bool put_posix(struct translation *t)
+{
+    static const struct {
+        const char *name, *members;
+    } own[] = {{"[:alpha:]", "\\p{Alphabetic}"}, {"[:alnum:]", "\\p{Alphabetic}\\p{Nd}"},
+               {"[:lower:]", "\\p{Lowercase}"},  {"[:upper:]", "\\p{Uppercase}"},
+               {"[:punct:]", "\\p{P}\\p{S}"},    {"[:space:]", SPACES},
+               {"[:blank:]", "\\t\\p{Zs}"}};
+    if (strncmp(t->pos, "[:word:]", 8) == 0) {
+        put_word_members(t->out);
+        t->pos += 8;
+        return true;
+    }
+    for (size_t i = 0; i < sizeof own / sizeof own[0]; i++) {
+        const size_t n = strlen(own[i].name);
+        if (strncmp(t->pos, own[i].name, n) != 0) continue;
+        bc_buf_puts(t->out, own[i].members);
+        t->pos += n;
+        return true;
+    }
+    return false;
 }
 
 /* One element of a class that is open. */
@@ -98,6 +159,7 @@ static enum bitconv_status put_in_class(struct translation *t)
         return bc_fail(t->err, BITCONV_E_UNSUPPORTED,
                        "%s: the regular expression has a negated class inside of a class: %.300s",
                        t->where, pos);
+    if (put_posix(t)) return BITCONV_OK;
     t->pos++;
     if (pos[0] == '[' && pos[1] != ':') {
         t->depth++; /* a union: the inner brackets are left out */
@@ -132,7 +194,7 @@ enum bitconv_status bc_regex_translate(const char *regex, const char *where, str
     struct translation t = {.pos = regex, .where = where, .out = out, .err = err};
     while (*t.pos != '\0') {
         if (*t.pos == '\\')
-            put_escape(&t);
+            BC_TRY(put_escape(&t));
         else if (t.depth > 0)
             BC_TRY(put_in_class(&t));
         else if (*t.pos == '[')

@@ -23,7 +23,7 @@ enum bc_token_model {
 struct bc_piece {
     const char *text; /* NULL: no token has this id */
     uint32_t len;
-    float score;
+    double score;
     uint8_t type; /* enum bc_token_type */
     bool special; /* left out when decoding without special tokens */
 };

@@ -78,6 +78,12 @@ static void strip_piece(const struct bc_step *step, const char *s, size_t len, s
 enum bitconv_status bc_step_strip(const struct bc_step *step, const struct bc_pieces *in,
                                   struct bc_pieces *out, struct bitconv_error *err)
 {
+    if (step->left && in->n > 0) {
+        uint32_t cp = 0;
+        size_t len;
+        const char *const s = bc_pieces_at(in, 0, &len);
+        if (bc_utf8_decode(s, len, &cp) > 0 && bc_unicode_is_space(cp)) out->at_start = false;
+    }
     return each(step, in, out, strip_piece, err);
 }
 

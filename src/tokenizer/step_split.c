@@ -64,6 +64,8 @@ enum bitconv_status bc_cut(const struct bc_pattern *pattern, enum bc_behavior be
     BC_TRY(bc_search_begin(&search, pattern, s, len, err));
     const enum bitconv_status status = find_all(&search, invert, &list, err);
     bc_search_end(&search);
+    if (behavior == BC_REMOVED && list.n > 0 && list.items[0].match && out->text.size == 0)
+        out->at_start = false; /* the input's start is gone */
     for (size_t i = 0; status == BITCONV_OK && i < list.n; i++) {
         const struct stretch *const it = &list.items[i];
         if (i > 0 && !joins(behavior, it - 1, it)) bc_pieces_end_filled(out);

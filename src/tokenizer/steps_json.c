@@ -213,11 +213,18 @@ static enum bitconv_status read_punctuation(const struct bc_json *node, struct b
     return bc_steps_add_kind(out, bc_is_bert_punctuation, behavior, err);
 }
 
+/* \w as the Unicode Standard recommends it (UTS 18, annex C), which is the one of pre-tokenizers that
+ * bring their own expression: unlike Oniguruma's with the joiners, and without numbers of Latin-1. */
+#define UTS18_WORD                                                                                 \
+    "\\p{L}\\p{M}\\p{Nd}\\p{Nl}\\p{Pc}\\x{200c}\\x{200d}\\x{24b6}-\\x{24e9}"                       \
+    "\\x{1f130}-\\x{1f149}\\x{1f150}-\\x{1f169}\\x{1f170}-\\x{1f189}"
+
 static enum bitconv_status read_whitespace(const struct bc_json *node, struct bc_steps *out,
                                            struct bitconv_error *err)
 {
     (void)node;
-    return bc_steps_add_regex(out, "\\w+|[^\\w\\s]+", "Whitespace", BC_REMOVED, true, err);
+    return bc_steps_add_regex(out, "[" UTS18_WORD "]+|[^\\s" UTS18_WORD "]+", "Whitespace",
+                              BC_REMOVED, true, err);
 }
 
 static enum bitconv_status read_whitespace_split(const struct bc_json *node, struct bc_steps *out,

@@ -82,6 +82,18 @@ assert [line["text"] for line in lines] == ["the cat", "and the dog", "", '"'] a
 assert [line.get("embedding") for line in lines[:2]] == [d["embedding"] for d in details["data"]]
 PY
 
+# High norms come close to the largest magnitude; none leaves the range of numbers.
+expect 0 "$BITCONV_BIN" embed qwen3-embed.gguf -p "the cat" --embd-normalize 1000 --embd-output-format array
+python3 -c 'import json; m = max(map(abs, json.load(open("out"))[0])); assert 0.99 < m < 1.001, m' || fail "the 1000-norm is lost"
+
+# Lines end as on any system; the line of a string that is none is named.
+printf 'the cat\r\nand the dog\r\n\r\n"' >dos
+expect 0 "$BITCONV_BIN" embed qwen3-embed.gguf --file dos
+same out lines.out "lines with carriage returns"
+printf '"a"\n"b\\u0000"\n' >nul
+expect 2 "$BITCONV_BIN" generate "$models/bitnet" --file nul --escaped -n 1
+says "nul: text 2"
+
 # int8 is what stands without --mode; ternary weights show the difference.
 "$BITCONV_BIN" convert "$models/bitnet" --outtype i2_s --outfile i2_s.gguf -q
 for mode in "" "--mode int8" "--mode float"; do
@@ -137,6 +149,31 @@ for seed in range(6):
     whole += len(stream)
 assert whole > 60
 PY
+
+# No tokens are none; numbers that are not are told what they may be.
+expect 0 "$BITCONV_BIN" generate i2_s.gguf -p "the cat" -n 0 --json
+prints '"tokens": []'
+for number in -1 1000001 99999999999999999999 x ''; do
+    expect 2 "$BITCONV_BIN" generate i2_s.gguf -p "the cat" "--n-predict=$number"
+    says "is not a whole number from 0 to 1000000"
+    one_line
+done
+expect 2 "$BITCONV_BIN" generate i2_s.gguf -p "the cat" --seed 2G
+says "is not a whole number from 0 to 2^64 - 1"
+
+# What is not finite has no results.
+python3 - <<'PY'
+import struct
+data = bytearray(open("bitnet.gguf", "rb").read())
+data[-128 * 4:] = struct.pack("<f", float("nan")) * 128
+open("nan.gguf", "wb").write(data)
+PY
+for command in "embed" "generate" "generate --logits"; do
+    # shellcheck disable=SC2086
+    expect 2 "$BITCONV_BIN" $command nan.gguf -p "the cat"
+    says "NaN, the first result that is not finite"
+    one_line
+done
 
 # The end: of the text, of the context.
 python3 - "$BITCONV_BIN" <<'PY' || fail "the end of the text is missed"

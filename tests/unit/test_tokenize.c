@@ -397,6 +397,64 @@ static void test_regex_syntax(void **state)
                "1",
                "a\xf0\xb1\x8d\x90|1"); /* U+31350, Unicode 15 */
     expect_cut("\\w+", "a\xcc\x81-b", "a\xcc\x81|-|b");
+    expect_cut("\\W", "\xe0\xa4\xa8\xe0\xa4\xbf-\xe2\x91\xa0",
+               "\xe0\xa4\xa8\xe0\xa4\xbf|-|\xe2\x91\xa0"); /* a mark; U+2460 is no word */
+    expect_cut("\\W", "a\xe2\x91\xa0\xe2\x91\xa0", "a|\xe2\x91\xa0|\xe2\x91\xa0");
+    expect_cut("a\\b.", "a\xcc\x81 a-", "a\xcc\x81 |a-");
+    expect_cut("a\\B.", "a\xcc\x81 a-", "a\xcc\x81| a-");
+    expect_cut("[[:punct:]]", "a\xc2\xa9+", "a|\xc2\xa9|+"); /* symbols too */
+    expect_cut("[[:alpha:]-]+", "\xe2\x93\x90-\xcc\x81", "\xe2\x93\x90-|\xcc\x81");
+    expect_cut("[_[:word:]]+", "a\xcc\x81_\xe2\x91\xa0", "a\xcc\x81_|\xe2\x91\xa0");
+}
+
+#define SHARE "\xe2\x96\x81"
+
+/* What precedes a piece is gone: it does not start the input, so "first" gives it no mark. */
+static void test_removed_start(void **state)
+{
+    (void)state;
+    static const char *const before[] = {
+        "\"pre_tokenizer\":{\"type\":\"Sequence\",\"pretokenizers\":["
+        "{\"type\":\"WhitespaceSplit\"},",
+        "\"normalizer\":{\"type\":\"Strip\",\"strip_left\":true},"
+        "\"pre_tokenizer\":{\"type\":\"Sequence\",\"pretokenizers\":["};
+    for (size_t i = 0; i < 2; i++) {
+        struct bc_buf json = {0};
+        bc_buf_printf(
+            &json,
+            "{%s{\"type\":\"Metaspace\",\"replacement\":\"" SHARE
+            "\",\"prepend_scheme\":\"first\"}]},\"model\":{\"type\":\"Unigram\",\"unk_id\":0,"
+            "\"vocab\":[[\"<unk>\",0.0],[\"" SHARE "\",-3.0],[\"a\",-4.0]]}}",
+            before[i]);
+        struct bitconv_tokenizer *const tok = open_json(bc_buf_str(&json));
+        expect_ids(tok, "a", "1,2");
+        expect_ids(tok, " a", "2");
+        bitconv_tokenizer_close(tok);
+        bc_buf_release(&json);
+    }
+}
+
+/* The library's \w has the joiners, and no superscripts. */
+static void test_whitespace(void **state)
+{
+    (void)state;
+    struct bitconv_tokenizer *const tok =
+        open_json("{\"pre_tokenizer\":{\"type\":\"Whitespace\"},\"model\":{\"type\":\"WordPiece\","
+                  "\"unk_token\":"
+                  "\"?\",\"vocab\":{\"?\":0,\"!\":1,\"\xe2\x80\x8d\":2,\"x\":3,\"\xc2\xb2\":4}}}");
+    expect_ids(tok, "!\xe2\x80\x8d! x\xc2\xb2", "1,2,1,3,4");
+    bitconv_tokenizer_close(tok);
+}
+
+/* Scores are double in this file: float would see equal sums, and take the first. */
+static void test_close_scores(void **state)
+{
+    (void)state;
+    struct bitconv_tokenizer *const tok =
+        open_json("{\"model\":{\"type\":\"Unigram\",\"unk_id\":0,\"vocab\":[[\"<unk>\",-9.0],"
+                  "[\"a\",-2.0],[\"b\",-2.0],[\"ab\",-4.0000000001]]}}");
+    expect_ids(tok, "ab", "1,2");
+    bitconv_tokenizer_close(tok);
 }
 
 static void test_check_hash(void **state)
@@ -424,7 +482,9 @@ int main(void)
         cmocka_unit_test(test_ill_formed_text),   cmocka_unit_test(test_long_word),
         cmocka_unit_test(test_regex_catastrophe), cmocka_unit_test(test_hostile_files),
         cmocka_unit_test(test_odd_merges),        cmocka_unit_test(test_every_named_splitting),
-        cmocka_unit_test(test_regex_syntax),      cmocka_unit_test(test_check_hash),
+        cmocka_unit_test(test_regex_syntax),      cmocka_unit_test(test_removed_start),
+        cmocka_unit_test(test_whitespace),        cmocka_unit_test(test_close_scores),
+        cmocka_unit_test(test_check_hash),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
