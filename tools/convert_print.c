@@ -324,11 +324,7 @@ static void json_tensor(struct bc_jw *w, const struct bitconv_converted_tensor *
         bc_jw_null(w);
     json_number(w, "relative_error", ternary, t->relative_error);
     json_number(w, "scale_error", ternary, t->scale_error);
-    bc_jw_key(w, "shape");
-    bc_jw_begin_array(w);
-    for (uint32_t d = 0; d < t->n_dims; d++)
-        bc_jw_u64(w, t->ne[d]);
-    bc_jw_end_array(w);
+    bc_jw_key_u64s(w, "shape", t->ne, t->n_dims);
     bc_jw_key(w, "bytes");
     bc_jw_u64(w, t->size);
     bc_jw_key_string(w, "fingerprint", t->fingerprint[0] != '\0' ? t->fingerprint : NULL);
@@ -361,11 +357,7 @@ void convert_print_json(const struct ui *ui, const struct bitconv_conversion *c)
     for (size_t i = 0; i < c->n_tensors; i++)
         json_tensor(&w, &c->tensors[i]);
     bc_jw_end_array(&w);
-    bc_jw_key(&w, "warnings");
-    bc_jw_begin_array(&w);
-    for (size_t i = 0; i < ui->n_warnings; i++)
-        bc_jw_string(&w, ui->warnings[i]);
-    bc_jw_end_array(&w);
+    bc_jw_key_strings(&w, "warnings", (const char *const *)ui->warnings, ui->n_warnings);
     bc_jw_end_object(&w);
     bc_buf_putc(&out, '\n');
     ui_write(&out);
