@@ -155,7 +155,8 @@ static void put_hint(struct bc_buf *out, const struct bitconv_conversion *c)
     }
 }
 
-void convert_print_summary(const struct ui *ui, const struct bitconv_conversion *c, bool dry_run)
+/* A table of types: tensors, parameters, bytes, bits per weight; how the trits came about; hints. */
+static void print_summary(const struct ui *ui, const struct bitconv_conversion *c, bool dry_run)
 {
     struct bc_buf out = {0};
     bc_buf_puts(&out, dry_run ? "would write " : "wrote ");
@@ -197,7 +198,9 @@ static void put_scale(struct bc_buf *out, const struct bitconv_converted_tensor 
         bc_buf_printf(out, "%10s", "several");
 }
 
-void convert_print_tensors(const struct ui *ui, const struct bitconv_conversion *c, bool all)
+/* A row per ternary tensor (with `all`, per tensor): how its trits were obtained, zeros, scale,
+ * relative error. Nothing when there is no row. */
+static void print_tensors(const struct ui *ui, const struct bitconv_conversion *c, bool all)
 {
     struct bc_buf out = {0};
     size_t n_rows = 0;
@@ -248,7 +251,8 @@ static void print_choices(const struct ui *ui, const struct bitconv_conversion *
     bc_buf_release(&out);
 }
 
-void convert_print_plan(const struct ui *ui, const struct bitconv_conversion *c)
+/* A row per tensor: type, shape, bytes; and the memory that the conversion takes. */
+static void print_plan(const struct ui *ui, const struct bitconv_conversion *c)
 {
     struct bc_buf out = {0};
     put_heading(ui, &out,
@@ -384,8 +388,8 @@ void convert_print(const struct ui *ui, const struct bitconv_conversion *c, cons
         return;
     }
     if (ui->globals->quiet) return;
-    if (dry_run) convert_print_plan(ui, c);
-    convert_print_tensors(ui, c, ui->globals->verbose);
+    if (dry_run) print_plan(ui, c);
+    print_tensors(ui, c, ui->globals->verbose);
     if (strcmp(c->outtype, "auto") == 0) print_choices(ui, c);
-    convert_print_summary(ui, c, dry_run);
+    print_summary(ui, c, dry_run);
 }
