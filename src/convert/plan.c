@@ -200,7 +200,18 @@ static void warn_lost_tiles(const struct bc_setup *setup, const struct bc_plan *
                first, n, setup->options->kernel_config);
 }
 
-/* A file without a single tensor of the asked type is not what was asked for. */
+/* Mainline's converter stores what does not fit these types as F16, were it everything, and keeps the
+ * file's type. */
+static bool misfits_may_be_all(const struct bc_outtype *type)
+{
+    static const char *const names[] = {"q8_0", "tq1_0", "tq2_0"};
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+        if (strcmp(type->name, names[i]) == 0) return true;
+    return false;
+}
+
+/* A file without a single tensor of the asked type is not what was asked for, unless the user has
+ * said what to do with those that do not fit. */
 static enum bitconv_status check_asked_type(const struct bc_setup *setup,
                                             const struct bc_plan *plan, struct bitconv_error *err)
 {
@@ -209,6 +220,7 @@ static enum bitconv_status check_asked_type(const struct bc_setup *setup,
         const struct bc_outtype *type = &plan->tensors[i].type;
         if (strcmp(type->name, setup->out.name) == 0) return BITCONV_OK;
         if (setup->n_autos > 0 && type->pack != NULL) return BITCONV_OK;
+        if (plan->tensors[i].misfit && misfits_may_be_all(&setup->out)) return BITCONV_OK;
     }
     return bc_fail(err, BITCONV_E_UNSUPPORTED,
                    "%s: none of its %zu tensors would be %s: choose another --outtype", setup->dir,
@@ -247,8 +259,10 @@ static void report_misfits(const struct bc_setup *setup, const struct bc_plan *p
 {
     uint64_t n_all = 0, n_packed = 0, packed_size = 0, n_misfit = 0, misfit_size = 0;
     size_t n_tensors = 0;
+    bool has_asked = setup->n_autos > 0; /* misfits of those are only some */
     for (size_t i = 0; i < plan->n_tensors; i++) {
         const struct bc_plan_tensor *t = &plan->tensors[i];
+        has_asked = has_asked || strcmp(t->type.name, setup->out.name) == 0;
         n_all += t->n;
         n_packed += t->type.pack != NULL ? t->n : 0;
         packed_size += t->type.pack != NULL ? t->size : 0;
@@ -256,6 +270,9 @@ static void report_misfits(const struct bc_setup *setup, const struct bc_plan *p
         misfit_size += t->misfit ? t->size : 0;
         n_tensors += t->misfit;
     }
+    if (n_tensors > 0 && !has_asked && misfits_may_be_all(&setup->out))
+        bc_say(sink, BITCONV_WARNING, "none of the tensors fits %s: %zu are stored as %s",
+               setup->out.name, n_tensors, setup->misfit.type_name);
     if (n_tensors == 0 || n_packed == 0) return;
     bc_say(sink, BITCONV_WARNING,
            "%zu tensors with %" PRIu64 " parameters (%.1f %% of all) do not fit %s and are stored "

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "io/gguf_types.h"
 #include "model/scale_tensor.h"
 #include "verify/metadata_shapes.h"
 
@@ -320,6 +321,27 @@ static bool holds_type(const struct checker *c, const char *type)
     return false;
 }
 
+/* Only rows that mean one thing, a type of blocks. */
+static bool holds_misfits_only(const struct checker *c, const struct file_type *row)
+{
+    const struct bc_type *type = bc_type_by_name(row->types[0], BITCONV_DIALECT_UPSTREAM);
+    if (row->types[1] != NULL || type == NULL || type->block <= 1 || !holds_type(c, "F16"))
+        return false;
+    for (size_t i = 0; i < bitconv_gguf_n_tensors(c->file); i++) {
+        const struct bitconv_gguf_tensor *t = bitconv_gguf_tensor_at(c->file, i);
+        if (t->n_dims >= 2 && t->ne[0] % type->block == 0) return false;
+    }
+    return true;
+}
+
+bool bc_gguf_holds_misfits_only(const struct bitconv_gguf *file, uint64_t file_type)
+{
+    const struct checker c = {.file = file};
+    for (size_t i = 0; i < sizeof file_types / sizeof file_types[0]; i++)
+        if (file_types[i].id == file_type) return holds_misfits_only(&c, &file_types[i]);
+    return false;
+}
+
 /* Packs of bitnet.cpp, whose files say so. */
 static const struct pack_type {
     const char *type;
@@ -362,6 +384,7 @@ static void check_file_type(const struct checker *c)
         if (row->id != id) continue;
         if (count_types(c, row, &n_matrices) > 0 || n_matrices == 0) continue;
         /* As payload files say, and those of outtype auto. */
+        if (holds_misfits_only(c, row)) continue;
         if (id == FILE_TYPE_F16 && (holds_type(c, "I8") || is_mixture(c))) continue;
         bc_rule_say(c->report, true,
                     "general.file_type %" PRIu64 " says %s%s%s%s, 0 tensors are %s", id,

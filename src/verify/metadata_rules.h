@@ -29,6 +29,11 @@ const char *bc_block_name(const char *name, uint64_t *block);
  * Only then are the architecture's keys asked for. */
 bool bc_gguf_is_model(const struct bitconv_gguf *file);
 
+/* Mainline's converter stores what does not fit the blocks of a type as F16 and keeps the file_type,
+ * also when that is all. True when the file can be one of those: its matrices have F16 among them
+ * and no row that is whole blocks of the type of `file_type`. */
+bool bc_gguf_holds_misfits_only(const struct bitconv_gguf *file, uint64_t file_type);
+
 /* Checks the keys that the architecture's readers demand, block count, embedding and vocabulary
  * sizes against the tensors, the lengths of the token arrays, special ids, values that no reader can
  * compute with, general.file_type against the types of the tensors; of known architectures also

@@ -9,6 +9,7 @@
 #include "formats/format.h"
 #include "io/gguf_impl.h"
 #include "model/tokenizer.h"
+#include "verify/metadata_rules.h"
 #include "verify/source_state.h"
 
 enum { SHOWN_BYTES = 60 };
@@ -17,11 +18,13 @@ enum { SHOWN_BYTES = 60 };
 static uint32_t file_type_of(const struct bc_verifier *v, const struct bc_source_state *s)
 {
     uint64_t stated = 0;
+    (void)bitconv_gguf_value_u64(bitconv_gguf_find_key(v->container.gguf, "general.file_type"),
+                                 &stated);
     switch (s->kind) {
     case BC_FILE_F32:
         return 0;
     case BC_FILE_F16:
-        return 1;
+        return bc_gguf_holds_misfits_only(v->container.gguf, stated) ? (uint32_t)stated : 1;
     case BC_FILE_BF16:
         return 32;
     case BC_FILE_Q8_0:
@@ -41,8 +44,6 @@ static uint32_t file_type_of(const struct bc_verifier *v, const struct bc_source
     case BC_FILE_OTHER:
         break;
     }
-    (void)bitconv_gguf_value_u64(bitconv_gguf_find_key(v->container.gguf, "general.file_type"),
-                                 &stated);
     return (uint32_t)stated;
 }
 

@@ -389,6 +389,38 @@ static void misfits_by_block(void **state)
     llama_model_free(&m);
 }
 
+/* Where nothing fits, the types of mainline's converter give the file that it gives: all F16, with the
+ * file_type of the type that was asked for. Others are refused (test_convert_shapes.c). */
+static void files_of_misfits_alone_are_as_mainline_writes_them(void **state)
+{
+    static const struct {
+        const char *outtype;
+        uint64_t file_type;
+    } cases[] = {{"tq1_0", 36}, {"tq2_0", 37}};
+    struct convert_run *r = *state;
+    struct llama_model m = {.values = {NULL}};
+    llama_model_make(r, &m, 128, 320);
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        const struct bitconv_verify_options o = {.source = r->model};
+        struct verify_run v = {.status = BITCONV_OK};
+        uint64_t file_type = 0;
+        r->options.target = NULL;
+        r->options.on_misfit = NULL;
+        convert_run_refuse(r, cases[i].outtype, BITCONV_E_UNSUPPORTED, "misfit");
+        r->options.on_misfit = "f16";
+        convert_run_accept(r, cases[i].outtype);
+        assert_true(convert_run_said(r, "none of the tensors fits"));
+        assert_string_equal(convert_run_stored(r, weight)->type_name, "F16");
+        assert_true(bitconv_gguf_value_u64(bitconv_gguf_find_key(r->gguf, "general.file_type"),
+                                           &file_type));
+        assert_int_equal(file_type, cases[i].file_type);
+        verify_run(&v, r->result->output, &o);
+        if (!verify_run_ok(&v)) fail_msg("%s", bc_buf_str(&v.problems));
+        verify_run_release(&v);
+    }
+    llama_model_free(&m);
+}
+
 /* ---- misfits of values ---- */
 
 static float tiny(size_t t, uint64_t i, uint64_t cols, uint64_t *rng)
@@ -570,6 +602,7 @@ int main(void)
         TEST(ternary_weights_by_block),
         TEST(ternary_in_each_row),
         TEST(misfits_by_block),
+        TEST(files_of_misfits_alone_are_as_mainline_writes_them),
         TEST(scales_beyond_float16),
         TEST(blocks_beyond_float16),
         TEST(q1_0_without_zeros_only),
