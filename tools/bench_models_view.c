@@ -6,18 +6,12 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/file.h"
 #include "base/json.h"
 #include "base/utf8.h"
 #include "view_text.h"
 
 enum { NAME_WIDTH = 20 };
-
-/* The last part of a path: files side by side are told apart by it. */
-static const char *base_of(const char *path)
-{
-    const char *const slash = strrchr(path, '/');
-    return slash != NULL && slash[1] != '\0' ? slash + 1 : path;
-}
 
 /* "pp128", "tg32": what llama-bench calls them. */
 static const char *test_name(const struct bitconv_model_rate *r, char buf[32])
@@ -45,7 +39,7 @@ void bench_models_markdown(const struct bitconv_model_bench *bench, struct bc_bu
         const struct bitconv_model_rate *r = &bench->rates[i];
         const struct bitconv_benched_model *m = &bench->models[r->model];
         bc_buf_puts(out, "| ");
-        ui_cell(out, base_of(m->path), NAME_WIDTH, true);
+        ui_cell(out, bc_path_base(m->path), NAME_WIDTH, true);
         bc_buf_printf(out, " | %8.1f | %7u | %-5s | %7.1f ± %6.1f | ",
                       1e-6 * (double)m->weight_bytes, bench->bandwidths[r->threads].n_threads,
                       test_name(r, test), r->rate.mean, r->rate.deviation);

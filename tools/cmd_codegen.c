@@ -192,21 +192,13 @@ static void show_json(const struct ui *ui, const struct bitconv_codegen_result *
 {
     struct bc_jw w = {.buf = out, .first = true};
     bc_jw_begin_object(&w);
-    bc_jw_key(&w, "files");
-    bc_jw_begin_array(&w);
-    for (size_t i = 0; i < result->n_files; i++)
-        bc_jw_string(&w, result->files[i]);
-    bc_jw_end_array(&w);
+    bc_jw_key_strings(&w, "files", result->files, result->n_files);
     bc_jw_key(&w, "kernels");
     bc_jw_begin_array(&w);
     for (size_t i = 0; i < result->n_kernels; i++)
         write_kernel(&w, &result->kernels[i]);
     bc_jw_end_array(&w);
-    bc_jw_key(&w, "warnings");
-    bc_jw_begin_array(&w);
-    for (size_t i = 0; i < ui->n_warnings; i++)
-        bc_jw_string(&w, ui->warnings[i]);
-    bc_jw_end_array(&w);
+    bc_jw_key_strings(&w, "warnings", (const char *const *)ui->warnings, ui->n_warnings);
     bc_jw_end_object(&w);
     bc_buf_putc(out, '\n');
 }

@@ -104,11 +104,7 @@ static void put_tensors(struct bc_jw *w, const struct bitconv_dummy *d)
         bc_jw_begin_object(w);
         bc_jw_key_string(w, "name", t->name);
         bc_jw_key_string(w, "type", t->type);
-        bc_jw_key(w, "shape");
-        bc_jw_begin_array(w);
-        for (uint32_t k = 0; k < t->n_dims; k++)
-            bc_jw_u64(w, t->shape[k]);
-        bc_jw_end_array(w);
+        bc_jw_key_u64s(w, "shape", t->shape, t->n_dims);
         bc_jw_key_u64(w, "bytes", t->size);
         bc_jw_end_object(w);
     }
@@ -134,11 +130,7 @@ static void print_json(struct bc_buf *out, const struct ui *ui, const struct bit
     bc_jw_key_bool(&w, "bytes_expected", d->size_is_expected);
     bc_jw_key_u64(&w, "peak_memory", d->peak_memory);
     put_tensors(&w, d);
-    bc_jw_key(&w, "warnings");
-    bc_jw_begin_array(&w);
-    for (size_t i = 0; i < ui->n_warnings; i++)
-        bc_jw_string(&w, ui->warnings[i]);
-    bc_jw_end_array(&w);
+    bc_jw_key_strings(&w, "warnings", (const char *const *)ui->warnings, ui->n_warnings);
     bc_jw_end_object(&w);
     bc_buf_putc(out, '\n');
 }

@@ -46,11 +46,7 @@ static void print_json(struct ui *ui, const struct bitconv_export *x, struct bc_
     bc_jw_key_string(&w, "dtype", x->dtype);
     bc_jw_key_u64(&w, "shards", x->n_shards);
     bc_jw_key_u64(&w, "bytes", x->size);
-    bc_jw_key(&w, "files");
-    bc_jw_begin_array(&w);
-    for (size_t i = 0; i < x->n_files; i++)
-        bc_jw_string(&w, x->files[i]);
-    bc_jw_end_array(&w);
+    bc_jw_key_strings(&w, "files", x->files, x->n_files);
     bc_jw_key(&w, "tensors");
     bc_jw_begin_array(&w);
     for (size_t i = 0; i < x->n_tensors; i++) {
@@ -60,21 +56,13 @@ static void print_json(struct ui *ui, const struct bitconv_export *x, struct bc_
         bc_jw_key_string(&w, "source", t->source);
         bc_jw_key_string(&w, "type", t->type);
         bc_jw_key_string(&w, "dtype", t->dtype);
-        bc_jw_key(&w, "shape");
-        bc_jw_begin_array(&w);
-        for (uint32_t d = 0; d < t->n_dims; d++)
-            bc_jw_u64(&w, t->shape[d]);
-        bc_jw_end_array(&w);
+        bc_jw_key_u64s(&w, "shape", t->shape, t->n_dims);
         bc_jw_key_u64(&w, "bytes", t->size);
         bc_jw_key_u64(&w, "inexact", t->n_inexact);
         bc_jw_end_object(&w);
     }
     bc_jw_end_array(&w);
-    bc_jw_key(&w, "warnings");
-    bc_jw_begin_array(&w);
-    for (size_t i = 0; i < ui->n_warnings; i++)
-        bc_jw_string(&w, ui->warnings[i]);
-    bc_jw_end_array(&w);
+    bc_jw_key_strings(&w, "warnings", (const char *const *)ui->warnings, ui->n_warnings);
     bc_jw_end_object(&w);
     bc_buf_putc(out, '\n');
 }

@@ -155,7 +155,8 @@ static void put_hint(struct bc_buf *out, const struct bitconv_conversion *c)
     }
 }
 
-void convert_print_summary(const struct ui *ui, const struct bitconv_conversion *c, bool dry_run)
+/* A table of types: tensors, parameters, bytes, bits per weight; how the trits came about; hints. */
+static void print_summary(const struct ui *ui, const struct bitconv_conversion *c, bool dry_run)
 {
     struct bc_buf out = {0};
     bc_buf_puts(&out, dry_run ? "would write " : "wrote ");
@@ -197,7 +198,9 @@ static void put_scale(struct bc_buf *out, const struct bitconv_converted_tensor 
         bc_buf_printf(out, "%10s", "several");
 }
 
-void convert_print_tensors(const struct ui *ui, const struct bitconv_conversion *c, bool all)
+/* A row per ternary tensor (with `all`, per tensor): how its trits were obtained, zeros, scale,
+ * relative error. Nothing when there is no row. */
+static void print_tensors(const struct ui *ui, const struct bitconv_conversion *c, bool all)
 {
     struct bc_buf out = {0};
     size_t n_rows = 0;
@@ -248,7 +251,8 @@ static void print_choices(const struct ui *ui, const struct bitconv_conversion *
     bc_buf_release(&out);
 }
 
-void convert_print_plan(const struct ui *ui, const struct bitconv_conversion *c)
+/* A row per tensor: type, shape, bytes; and the memory that the conversion takes. */
+static void print_plan(const struct ui *ui, const struct bitconv_conversion *c)
 {
     struct bc_buf out = {0};
     put_heading(ui, &out,
@@ -324,11 +328,7 @@ static void json_tensor(struct bc_jw *w, const struct bitconv_converted_tensor *
         bc_jw_null(w);
     json_number(w, "relative_error", ternary, t->relative_error);
     json_number(w, "scale_error", ternary, t->scale_error);
-    bc_jw_key(w, "shape");
-    bc_jw_begin_array(w);
-    for (uint32_t d = 0; d < t->n_dims; d++)
-        bc_jw_u64(w, t->ne[d]);
-    bc_jw_end_array(w);
+    bc_jw_key_u64s(w, "shape", t->ne, t->n_dims);
     bc_jw_key(w, "bytes");
     bc_jw_u64(w, t->size);
     bc_jw_key_string(w, "fingerprint", t->fingerprint[0] != '\0' ? t->fingerprint : NULL);
@@ -361,11 +361,7 @@ void convert_print_json(const struct ui *ui, const struct bitconv_conversion *c)
     for (size_t i = 0; i < c->n_tensors; i++)
         json_tensor(&w, &c->tensors[i]);
     bc_jw_end_array(&w);
-    bc_jw_key(&w, "warnings");
-    bc_jw_begin_array(&w);
-    for (size_t i = 0; i < ui->n_warnings; i++)
-        bc_jw_string(&w, ui->warnings[i]);
-    bc_jw_end_array(&w);
+    bc_jw_key_strings(&w, "warnings", (const char *const *)ui->warnings, ui->n_warnings);
     bc_jw_end_object(&w);
     bc_buf_putc(&out, '\n');
     ui_write(&out);
@@ -392,8 +388,8 @@ void convert_print(const struct ui *ui, const struct bitconv_conversion *c, cons
         return;
     }
     if (ui->globals->quiet) return;
-    if (dry_run) convert_print_plan(ui, c);
-    convert_print_tensors(ui, c, ui->globals->verbose);
+    if (dry_run) print_plan(ui, c);
+    print_tensors(ui, c, ui->globals->verbose);
     if (strcmp(c->outtype, "auto") == 0) print_choices(ui, c);
-    convert_print_summary(ui, c, dry_run);
+    print_summary(ui, c, dry_run);
 }

@@ -178,11 +178,7 @@ static void write_tensor(struct bc_jw *w, const struct inspect_view *view,
         bc_jw_i64(w, t->type_id);
     else
         bc_jw_null(w);
-    bc_jw_key(w, "shape");
-    bc_jw_begin_array(w);
-    for (uint32_t i = 0; i < t->n_dims; i++)
-        bc_jw_u64(w, t->ne[i]);
-    bc_jw_end_array(w);
+    bc_jw_key_u64s(w, "shape", t->ne, t->n_dims);
     bc_jw_key(w, "offset");
     if (view->diffable)
         bc_jw_null(w);
@@ -249,11 +245,7 @@ void inspect_json(const struct inspect_view *view, struct bc_buf *out)
     bc_jw_end_array(&w);
     bc_jw_key_string(&w, "fingerprint", it->fingerprint[0] != '\0' ? it->fingerprint : NULL);
     if (it->values != NULL) write_values(&w, it);
-    bc_jw_key(&w, "warnings");
-    bc_jw_begin_array(&w);
-    for (size_t i = 0; i < it->n_warnings; i++)
-        bc_jw_string(&w, it->warnings[i]);
-    bc_jw_end_array(&w);
+    bc_jw_key_strings(&w, "warnings", it->warnings, it->n_warnings);
     bc_jw_end_object(&w);
     bc_buf_putc(out, '\n');
 }

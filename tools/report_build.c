@@ -20,13 +20,6 @@ void report_fact(struct report *report, const char *label, const char *fmt, ...)
     va_end(ap);
 }
 
-/* Pages are passed on: the folders of this machine are nobody's business. */
-static const char *base_name(const char *path)
-{
-    const char *slash = strrchr(path, '/');
-    return slash != NULL && slash[1] != '\0' ? slash + 1 : path;
-}
-
 /* Parts of a model by what their GGUF names hold; the first that fits. */
 static const char *group_of(const char *name)
 {
@@ -100,7 +93,7 @@ static void model_facts(struct report *report, const struct bitconv_model_summar
 
 bool report_from_inspection(const struct bitconv_inspection *it, struct report *out)
 {
-    *out = (struct report){.command = "inspect", .file = base_name(it->file), .verdict = -1};
+    *out = (struct report){.command = "inspect", .file = bc_path_base(it->file), .verdict = -1};
     out->warnings = it->warnings;
     out->n_warnings = it->n_warnings;
     if (!make_tensors(out, it->n_tensors)) return false;
@@ -130,7 +123,7 @@ bool report_from_inspection(const struct bitconv_inspection *it, struct report *
 bool report_from_conversion(const struct bitconv_conversion *c, const struct ui *ui,
                             struct report *out)
 {
-    *out = (struct report){.command = "convert", .file = base_name(c->output), .verdict = -1};
+    *out = (struct report){.command = "convert", .file = bc_path_base(c->output), .verdict = -1};
     out->warnings = (const char *const *)ui->warnings;
     out->n_warnings = ui->n_warnings;
     if (!make_tensors(out, c->n_tensors)) return false;
@@ -161,7 +154,7 @@ bool report_from_verification(const struct verify_view *view, struct report *out
 {
     const struct bitconv_verification *v = view->it;
     *out = (struct report){
-        .command = "verify", .file = base_name(view->file), .verdict = v->ok ? 1 : 0};
+        .command = "verify", .file = bc_path_base(view->file), .verdict = v->ok ? 1 : 0};
     out->proofs = v->proofs;
     out->n_proofs = v->n_proofs;
     out->warnings = (const char *const *)view->warnings.items;

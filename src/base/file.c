@@ -143,6 +143,12 @@ char *bc_path_join(const char *dir, const char *name)
     return (char *)buf.data;
 }
 
+const char *bc_path_base(const char *path)
+{
+    const char *const slash = strrchr(path, '/');
+    return slash != NULL && slash[1] != '\0' ? slash + 1 : path;
+}
+
 char *bc_path_real_base(const char *path)
 {
     char *const real = realpath(path, NULL);

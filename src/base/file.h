@@ -26,6 +26,8 @@ enum bc_path_kind { BC_PATH_NONE, BC_PATH_FILE, BC_PATH_DIR, BC_PATH_OTHER };
 enum bc_path_kind bc_path_kind(const char *path);
 /* "dir/name" into a fresh string (bc_free); NULL when out of memory. */
 char *bc_path_join(const char *dir, const char *name);
+/* What stands behind the last slash of a path, which owns it; all of it where nothing does. */
+const char *bc_path_base(const char *path);
 /* The base name of the directory's real path ("." and symlinks resolved, trailing slashes
  * ignored); bc_free; NULL on failure. */
 char *bc_path_real_base(const char *path);

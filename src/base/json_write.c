@@ -221,3 +221,21 @@ void bc_jw_key_bool(struct bc_jw *w, const char *key, bool value)
     bc_jw_key(w, key);
     bc_jw_bool(w, value);
 }
+
+void bc_jw_key_strings(struct bc_jw *w, const char *key, const char *const *values, size_t n)
+{
+    bc_jw_key(w, key);
+    bc_jw_begin_array(w);
+    for (size_t i = 0; i < n; i++)
+        bc_jw_string(w, values[i]);
+    bc_jw_end_array(w);
+}
+
+void bc_jw_key_u64s(struct bc_jw *w, const char *key, const uint64_t *values, size_t n)
+{
+    bc_jw_key(w, key);
+    bc_jw_begin_array(w);
+    for (size_t i = 0; i < n; i++)
+        bc_jw_u64(w, values[i]);
+    bc_jw_end_array(w);
+}

@@ -52,41 +52,17 @@ static bool is_new(struct config *c, const char *key)
 static void put_hparam(struct config *c, const struct bc_hparams *hp,
                        const struct bc_arch_hparam *row)
 {
-    const unsigned char *at = (const unsigned char *)hp + row->offset;
-    uint32_t integer = 0;
-    float real = 0;
-    if (row->type == BC_U32)
-        memcpy(&integer, at, sizeof integer);
-    else
-        memcpy(&real, at, sizeof real);
-    const double value = row->type == BC_U32 ? (double)integer : (double)real;
+    const double value = bc_arch_hparam_value(hp, row);
     const double shown = value != 0 ? value : row->fallback;
     if (shown == 0 || !is_new(c, row->json[0])) return;
     bc_jw_key_f64(&c->w, row->json[0], shown);
 }
 
-static const struct bc_arch_hparam *own_row(const struct bc_arch *arch, size_t offset)
-{
-    for (const struct bc_arch_hparam *row = arch->hparams; row->json[0] != NULL; row++)
-        if (row->offset == offset) return row;
-    return NULL;
-}
-
-static bool is_common(size_t offset)
-{
-    for (const struct bc_arch_hparam *row = bc_hparams_common; row->json[0] != NULL; row++)
-        if (row->offset == offset) return true;
-    return false;
-}
-
 static void put_hparams(struct config *c, const struct bc_dummy_model *model)
 {
-    for (const struct bc_arch_hparam *row = bc_hparams_common; row->json[0] != NULL; row++) {
-        const struct bc_arch_hparam *own = own_row(model->arch, row->offset);
-        put_hparam(c, &model->hp, own != NULL ? own : row);
-    }
-    for (const struct bc_arch_hparam *row = model->arch->hparams; row->json[0] != NULL; row++)
-        if (!is_common(row->offset)) put_hparam(c, &model->hp, row);
+    const struct bc_arch_hparam *row;
+    for (size_t i = 0; (row = bc_arch_hparam_at(model->arch, i)) != NULL; i++)
+        put_hparam(c, &model->hp, row);
 }
 
 static void put_layer_types(struct config *c, const struct bc_hparams *hp)

@@ -12,54 +12,28 @@
 
 /* ---- hyper-parameters by the table ---- */
 
-static const struct bc_arch_hparam *row_of(const struct bc_arch_hparam *rows, size_t offset)
-{
-    for (; rows->json[0] != NULL; rows++)
-        if (rows->offset == offset) return rows;
-    return NULL;
-}
-
 static bool family_has(const struct bc_exporter *e, size_t offset)
 {
-    return row_of(e->arch->hparams, offset) != NULL || row_of(bc_hparams_common, offset) != NULL;
+    return bc_arch_hparam_of(e->arch, offset) != NULL;
 }
 
 static void put_row(struct bc_jw *w, const struct bc_hparams *hp, const struct bc_arch_hparam *row)
 {
-    const unsigned char *at = (const unsigned char *)hp + row->offset;
-    uint32_t integer = 0;
-    float real = 0;
-    if (row->type == BC_U32)
-        memcpy(&integer, at, sizeof integer);
-    else
-        memcpy(&real, at, sizeof real);
+    const double value = bc_arch_hparam_value(hp, row);
     bc_jw_key(w, row->json[0]);
-    if (integer == 0 && real == 0)
+    if (value == 0)
         bc_jw_null(w); /* none: of those that may be absent */
     else if (row->type == BC_U32)
-        bc_jw_u64(w, integer);
+        bc_jw_u64(w, (uint64_t)value);
     else
-        bc_jw_f32(w, real);
-}
-
-/* The i-th row that applies: the common ones, the family's in their place, then its others. NULL
- * behind the last. */
-static const struct bc_arch_hparam *row_at(const struct bc_arch *arch, size_t i)
-{
-    for (const struct bc_arch_hparam *row = bc_hparams_common; row->json[0] != NULL; row++) {
-        const struct bc_arch_hparam *instead = row_of(arch->hparams, row->offset);
-        if (i-- == 0) return instead != NULL ? instead : row;
-    }
-    for (const struct bc_arch_hparam *row = arch->hparams; row->json[0] != NULL; row++)
-        if (row_of(bc_hparams_common, row->offset) == NULL && i-- == 0) return row;
-    return NULL;
+        bc_jw_f32(w, (float)value);
 }
 
 /* Does one of the first `n` rows have that key? Several members may come from one. */
 static bool has_json_key(const struct bc_arch *arch, size_t n, const char *key)
 {
     const struct bc_arch_hparam *row;
-    for (size_t i = 0; i < n && (row = row_at(arch, i)) != NULL; i++)
+    for (size_t i = 0; i < n && (row = bc_arch_hparam_at(arch, i)) != NULL; i++)
         if (strcmp(row->json[0], key) == 0) return true;
     return false;
 }
@@ -67,7 +41,7 @@ static bool has_json_key(const struct bc_arch *arch, size_t n, const char *key)
 static void put_rows(struct bc_jw *w, const struct bc_exporter *e)
 {
     const struct bc_arch_hparam *row;
-    for (size_t i = 0; (row = row_at(e->arch, i)) != NULL; i++)
+    for (size_t i = 0; (row = bc_arch_hparam_at(e->arch, i)) != NULL; i++)
         if (!has_json_key(e->arch, i, row->json[0])) put_row(w, &e->hp, row);
 }
 

@@ -10,11 +10,7 @@ enum { N_CLASSES = sizeof bc_arch_llama.classes / sizeof bc_arch_llama.classes[0
 
 static bool has_key(const struct bc_exporter *e, const char *suffix)
 {
-    struct bc_buf key = {0};
-    bc_buf_printf(&key, "%s.%s", e->arch_name, suffix);
-    const bool found = !key.failed && bitconv_gguf_find_key(e->file, bc_buf_str(&key)) != NULL;
-    bc_buf_release(&key);
-    return found;
+    return bc_gguf_find_arch_key(e->file, e->arch_name, suffix) != NULL;
 }
 
 static const char *copy_string(struct bc_exporter *e, const char *key)

@@ -8,8 +8,9 @@
 #include "base/json.h"
 #include "export/export_folder.h"
 #include "export/export_values.h"
+#include "io/safetensors_write.h"
 
-enum { HEADER_ALIGN = 8, MAX_NAME = 64 };
+enum { HEADER_ALIGN = 8 };
 #define DEFAULT_SHARD_SIZE (UINT64_C(5) << 30)
 #define MAX_SHARDS         99999 /* what the names have digits for */
 
@@ -81,18 +82,6 @@ enum bitconv_status bc_export_deal(struct bc_exporter *e, struct bitconv_error *
 }
 
 /* ---- writing ---- */
-
-static void shard_name(const struct bc_exporter *e, uint32_t shard, char out[MAX_NAME])
-{
-    struct bc_buf buf = {0};
-    if (e->n_shards == 1)
-        bc_buf_puts(&buf, "model.safetensors");
-    else
-        bc_buf_printf(&buf, "model-%05u-of-%05u.safetensors", (unsigned)shard + 1,
-                      (unsigned)e->n_shards);
-    memcpy(out, bc_buf_str(&buf), buf.size + 1); /* the names are far shorter */
-    bc_buf_release(&buf);
-}
 
 /* The JSON header with its length in front and blanks behind. Names come from the families' tables:
  * nothing in them needs escaping. */
@@ -172,7 +161,7 @@ static enum bitconv_status write_index(const struct bc_exporter *e, struct bc_ex
 {
     struct bc_buf text = {0};
     struct bc_jw w = {.buf = &text};
-    char name[MAX_NAME];
+    char name[BC_SAFETENSORS_NAME];
     bc_jw_begin_object(&w);
     bc_jw_key(&w, "metadata");
     bc_jw_begin_object(&w);
@@ -181,7 +170,7 @@ static enum bitconv_status write_index(const struct bc_exporter *e, struct bc_ex
     bc_jw_key(&w, "weight_map");
     bc_jw_begin_object(&w);
     for (size_t i = 0; i < e->n_tensors; i++) {
-        shard_name(e, e->tensors[i].shard, name);
+        bc_safetensors_shard_name(e->tensors[i].shard, e->n_shards, name);
         bc_jw_key_string(&w, e->tensors[i].name, name);
     }
     bc_jw_end_object(&w);
@@ -216,10 +205,10 @@ enum bitconv_status bc_export_weights(struct bc_exporter *e, struct bc_export_fo
     for (size_t i = 0; i < e->n_tensors; i++)
         w.total += e->tensors[i].size;
     for (size_t i = 0, end; i < e->n_tensors; i = end) {
-        char name[MAX_NAME];
+        char name[BC_SAFETENSORS_NAME];
         for (end = i; end < e->n_tensors && e->tensors[end].shard == e->tensors[i].shard;)
             end++;
-        shard_name(e, e->tensors[i].shard, name);
+        bc_safetensors_shard_name(e->tensors[i].shard, e->n_shards, name);
         char *path = bc_export_folder_add(folder, name);
         if (path == NULL) return bc_fail_nomem(err, "path");
         const enum bitconv_status status = write_file(&w, path, e->tensors + i, end - i, err);

@@ -75,6 +75,43 @@ const struct bc_arch *bc_arch_by_gguf_name(const char *name)
     return NULL;
 }
 
+static const struct bc_arch_hparam *row_of(const struct bc_arch_hparam *rows, size_t offset)
+{
+    for (; rows->json[0] != NULL; rows++)
+        if (rows->offset == offset) return rows;
+    return NULL;
+}
+
+const struct bc_arch_hparam *bc_arch_hparam_at(const struct bc_arch *arch, size_t index)
+{
+    for (const struct bc_arch_hparam *row = bc_hparams_common; row->json[0] != NULL; row++) {
+        const struct bc_arch_hparam *instead = row_of(arch->hparams, row->offset);
+        if (index-- == 0) return instead != NULL ? instead : row;
+    }
+    for (const struct bc_arch_hparam *row = arch->hparams; row->json[0] != NULL; row++)
+        if (row_of(bc_hparams_common, row->offset) == NULL && index-- == 0) return row;
+    return NULL;
+}
+
+const struct bc_arch_hparam *bc_arch_hparam_of(const struct bc_arch *arch, size_t offset)
+{
+    const struct bc_arch_hparam *own = row_of(arch->hparams, offset);
+    return own != NULL ? own : row_of(bc_hparams_common, offset);
+}
+
+double bc_arch_hparam_value(const struct bc_hparams *hp, const struct bc_arch_hparam *row)
+{
+    const unsigned char *at = (const unsigned char *)hp + row->offset;
+    uint32_t integer;
+    float real;
+    if (row->type == BC_U32) {
+        memcpy(&integer, at, sizeof integer);
+        return (double)integer;
+    }
+    memcpy(&real, at, sizeof real);
+    return (double)real;
+}
+
 void bc_arch_list_classes(struct bc_buf *buf)
 {
     const char *separator = "";

@@ -267,6 +267,13 @@ const struct bc_arch *bc_arch_by_model_type(const char *model_type,
 const struct bc_arch *bc_arch_by_gguf_name(const char *name);
 /* True when the family may be written under that general.architecture. */
 bool bc_arch_has_gguf_name(const struct bc_arch *arch, const char *name);
+/* The i-th row of hyper-parameters that applies to the family: the common ones in their order, the
+ * family's in the place of those for the same member, then its others. NULL behind the last. */
+const struct bc_arch_hparam *bc_arch_hparam_at(const struct bc_arch *arch, size_t index);
+/* The row for the member at that offset, the family's before the common one; NULL: neither has it. */
+const struct bc_arch_hparam *bc_arch_hparam_of(const struct bc_arch *arch, size_t offset);
+/* The member that a row stands for, whatever its type; 0 where the model has none. */
+double bc_arch_hparam_value(const struct bc_hparams *hp, const struct bc_arch_hparam *row);
 /* "A, B, C": all classes, for messages. */
 void bc_arch_list_classes(struct bc_buf *buf);
 

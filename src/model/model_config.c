@@ -135,23 +135,11 @@ static void read_row(struct bc_loading *load, const struct bc_arch_hparam *row)
         load->model->hp.head_dim_in_config = true;
 }
 
-static const struct bc_arch_hparam *row_of(const struct bc_arch_hparam *rows, size_t offset)
-{
-    for (; rows->json[0] != NULL; rows++)
-        if (rows->offset == offset) return rows;
-    return NULL;
-}
-
-/* The common rows, the family's taking the place of those for the same member; then the rest. */
 static void read_rows(struct bc_loading *load)
 {
-    const struct bc_arch_hparam *own = load->model->arch->hparams;
-    for (const struct bc_arch_hparam *row = bc_hparams_common; row->json[0] != NULL; row++) {
-        const struct bc_arch_hparam *instead = row_of(own, row->offset);
-        read_row(load, instead != NULL ? instead : row);
-    }
-    for (const struct bc_arch_hparam *row = own; row->json[0] != NULL; row++)
-        if (row_of(bc_hparams_common, row->offset) == NULL) read_row(load, row);
+    const struct bc_arch_hparam *row;
+    for (size_t i = 0; (row = bc_arch_hparam_at(load->model->arch, i)) != NULL; i++)
+        read_row(load, row);
 }
 
 /* A token id: an integer, or the first of a list. */

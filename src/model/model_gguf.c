@@ -20,15 +20,20 @@ struct reading {
     struct bitconv_error *err;
 };
 
-/* "ARCH.suffix", or NULL when the file has no such key. */
-static const struct bitconv_gguf_value *find(const struct reading *r, const char *suffix)
+const struct bitconv_gguf_value *bc_gguf_find_arch_key(const struct bitconv_gguf *file,
+                                                       const char *arch_name, const char *suffix)
 {
     struct bc_buf key = {0};
-    bc_buf_printf(&key, "%s.%s", r->arch_name, suffix);
+    bc_buf_printf(&key, "%s.%s", arch_name, suffix);
     const struct bitconv_gguf_value *value =
-        key.failed ? NULL : bitconv_gguf_find_key(r->file, bc_buf_str(&key));
+        key.failed ? NULL : bitconv_gguf_find_key(file, bc_buf_str(&key));
     bc_buf_release(&key);
     return value;
+}
+
+static const struct bitconv_gguf_value *find(const struct reading *r, const char *suffix)
+{
+    return bc_gguf_find_arch_key(r->file, r->arch_name, suffix);
 }
 
 static enum bitconv_status bad_key(const struct reading *r, const char *suffix, const char *wanted)
@@ -165,11 +170,8 @@ static enum bitconv_status find_arch(struct reading *r)
 /* The default that a family's configuration class has for a member; 0 when it has none. */
 static double class_default(const struct bc_arch *arch, size_t offset)
 {
-    const struct bc_arch_hparam *tables[] = {arch->hparams, bc_hparams_common};
-    for (size_t t = 0; t < sizeof tables / sizeof *tables; t++)
-        for (const struct bc_arch_hparam *row = tables[t]; row->json[0] != NULL; row++)
-            if (row->offset == offset) return row->fallback;
-    return 0;
+    const struct bc_arch_hparam *row = bc_arch_hparam_of(arch, offset);
+    return row != NULL ? row->fallback : 0;
 }
 
 static enum bitconv_status check_counts(struct reading *r)

@@ -6,6 +6,10 @@
 #include "bitconv/gguf.h"
 #include "model/arch.h"
 
+/* The value of "ARCH.suffix"; NULL when the file has no such key. */
+const struct bitconv_gguf_value *bc_gguf_find_arch_key(const struct bitconv_gguf *file,
+                                                       const char *arch_name, const char *suffix);
+
 /* Fills *hp from the keys of general.architecture (any name that a family answers to; a llama file
  * with experts is read by the mixtral tables) and *arch with the family. n_vocab comes from the rows
  * of token_embd.weight, `tied` from the absence of output.weight. A fact that the file does not

@@ -2,6 +2,7 @@
  * A model in a few facts for people: from a checkpoint, and from the metadata of any GGUF. */
 #include <string.h>
 
+#include "model/model_gguf.h"
 #include "model/model_internal.h"
 
 /* The dtype that most values of the linear weights have. */
@@ -69,12 +70,7 @@ struct reading {
 
 static const struct bitconv_gguf_value *find(const struct reading *r, const char *suffix)
 {
-    struct bc_buf key = {0};
-    bc_buf_printf(&key, "%s.%s", r->arch_name, suffix);
-    const struct bitconv_gguf_value *value =
-        key.failed ? NULL : bitconv_gguf_find_key(r->file, bc_buf_str(&key));
-    bc_buf_release(&key);
-    return value;
+    return bc_gguf_find_arch_key(r->file, r->arch_name, suffix);
 }
 
 /* A count; of an array (one entry a layer) the largest. 0 when absent. */

@@ -94,8 +94,7 @@ static enum bitconv_status find_source(struct run *r, struct bitconv_error *err)
                                   &len)) {
         r->source = bc_arena_strndup(&r->outputs.arena, text, len);
     } else {
-        const char *slash = strrchr(r->in.path, '/');
-        r->source = bc_arena_strdup(&r->outputs.arena, slash != NULL ? slash + 1 : r->in.path);
+        r->source = bc_arena_strdup(&r->outputs.arena, bc_path_base(r->in.path));
     }
     return r->source != NULL ? BITCONV_OK : bc_fail_nomem(err, "metadata");
 }

@@ -26,11 +26,7 @@ static void write_tensor(struct bc_jw *w, const struct bitconv_verification *v, 
     bc_jw_string(w, t->name);
     bc_jw_key(w, "type");
     bc_jw_string(w, t->type);
-    bc_jw_key(w, "shape");
-    bc_jw_begin_array(w);
-    for (uint32_t i = 0; i < n_dims; i++)
-        bc_jw_u64(w, ne[i]);
-    bc_jw_end_array(w);
+    bc_jw_key_u64s(w, "shape", ne, n_dims);
     bc_jw_key(w, "xxh3");
     bc_jw_string(w, t->xxh3);
     bc_jw_key(w, "fingerprint");
