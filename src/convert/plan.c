@@ -137,6 +137,17 @@ enum bitconv_status bc_plan_misfit(const struct bc_setup *setup, struct bc_plan_
     return bc_plan_set_size(t, err);
 }
 
+/* Whether trit * scale of a linear weight is what a float file holds: for other weights it is made only
+ * where packs stand beside it. */
+static bool has_float_values(const struct bc_setup *setup, const struct bc_model *model,
+                             const struct bc_weight *w)
+{
+    if (bc_plan_floats_are_ternary(model, w)) return true;
+    /* the only magnitude is kept, so trit * scale is what is stored */
+    return setup->weights.mode == BC_QUANT_BAKED ||
+           (setup->weights.mode == BC_QUANT_AUTO && model->training != BC_TRAINING_ONLINE);
+}
+
 static enum bitconv_status plan_tensor(const struct bc_setup *setup, const struct bc_model *model,
                                        const struct bc_weight *w, struct bc_plan_tensor *t,
                                        struct bc_findings *findings, struct bitconv_error *err)
@@ -151,6 +162,7 @@ static enum bitconv_status plan_tensor(const struct bc_setup *setup, const struc
         t->by_block = t->type.pack != NULL;
         t->ternary = false;
     }
+    t->has_float_values = !t->ternary || has_float_values(setup, model, w);
     const bool fits = t->type.pack != NULL && setup->n_autos > 0
                           ? bc_auto_first(setup, t, why, sizeof why)
                           : bc_plan_fits(setup, t, why, sizeof why);
@@ -211,7 +223,7 @@ static bool misfits_may_be_all(const struct bc_outtype *type)
 }
 
 /* A file without a single tensor of the asked type is not what was asked for, unless the user has
- * said what to do with those that do not fit. */
+ * said what to do with those that do not fit, and then it is a right float file. */
 static enum bitconv_status check_asked_type(const struct bc_setup *setup,
                                             const struct bc_plan *plan, struct bitconv_error *err)
 {
@@ -220,7 +232,8 @@ static enum bitconv_status check_asked_type(const struct bc_setup *setup,
         const struct bc_outtype *type = &plan->tensors[i].type;
         if (strcmp(type->name, setup->out.name) == 0) return BITCONV_OK;
         if (setup->n_autos > 0 && type->pack != NULL) return BITCONV_OK;
-        if (plan->tensors[i].misfit && misfits_may_be_all(&setup->out)) return BITCONV_OK;
+        const bool misfit = plan->tensors[i].misfit && plan->tensors[i].has_float_values;
+        if (misfit && misfits_may_be_all(&setup->out)) return BITCONV_OK;
     }
     return bc_fail(err, BITCONV_E_UNSUPPORTED,
                    "%s: none of its %zu tensors would be %s: choose another --outtype", setup->dir,

@@ -35,6 +35,7 @@ struct bc_plan_tensor {
      * has counted the non-zero weights. */
     uint64_t size;
     bool misfit;            /* stored as --on-misfit's type */
+    bool has_float_values;  /* its values, packed or not, are those of a float file of the model */
     bool has_nonfinite;     /* NaN or Inf among the stored values, to be stored as 0 */
     bool reference_differs; /* a reference converter would write something else here */
 

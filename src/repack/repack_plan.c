@@ -298,7 +298,8 @@ static void plan_copy(struct planner *pl, const struct bc_input_tensor *in,
 static void begin_tensor(const struct bc_input_tensor *in, struct bc_plan_tensor *t)
 {
     const struct bc_weight *w = &in->weight;
-    *t = (struct bc_plan_tensor){.weight = w, .origin = &in->origin, .n = bc_weight_count(w)};
+    *t = (struct bc_plan_tensor){
+        .weight = w, .origin = &in->origin, .n = bc_weight_count(w), .has_float_values = true};
     t->shape = (struct bc_pack_shape){.cols = w->ne[0],
                                       .rows = w->n_dims > 1 ? w->ne[1] : 1,
                                       .slices = w->n_dims > 2 ? w->ne[2] : 1,
