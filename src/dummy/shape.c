@@ -38,17 +38,6 @@ void bc_dummy_model_release(struct bc_dummy_model *model)
 
 /* ---- tensors ---- */
 
-/* Does the class (or the table) give the row a bias? */
-static bool has_bias(const struct bc_arch *arch, const struct bc_arch_tensor *row)
-{
-    const enum bc_dim rows = row->shape[0];
-    if (row->role == BC_ROLE_LAYER_NORM) return true;
-    if (row->role != BC_ROLE_LINEAR) return false;
-    if (arch->traits.biases == BC_BIASES_QKV)
-        return rows == BC_N_Q || rows == BC_N_K || rows == BC_N_V;
-    return arch->traits.biases == BC_BIASES_ALL;
-}
-
 /* Is the row one that this model has? */
 static bool has_row(const struct bc_dummy_model *model, const struct bc_arch_tensor *row)
 {
@@ -80,7 +69,7 @@ static enum bitconv_status visit_layer(const struct bc_dummy_model *model,
     }
     item.cols = 0;
     item.expert = 0;
-    if (has_bias(model->arch, row)) {
+    if (bc_arch_has_bias(model->arch, row)) {
         item.part = BC_MATCH_BIAS;
         BC_TRY(v->visit(v->ctx, &item, err));
     }

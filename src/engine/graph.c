@@ -261,17 +261,6 @@ static enum bitconv_status require(struct binder *b, const char *name)
     return bc_map_get(&b->used, name, strlen(name), &found) ? BITCONV_OK : missing(b, name);
 }
 
-/* Does the model class give the tensors of a row biases? */
-static bool has_bias(const struct bc_arch *arch, const struct bc_arch_tensor *row)
-{
-    const enum bc_dim rows = row->shape[0];
-    if (row->role == BC_ROLE_LAYER_NORM) return true;
-    if (row->role != BC_ROLE_LINEAR) return false;
-    if (arch->traits.biases == BC_BIASES_QKV)
-        return rows == BC_N_Q || rows == BC_N_K || rows == BC_N_V;
-    return arch->traits.biases == BC_BIASES_ALL;
-}
-
 /* Every row of the table names a tensor that must be there, in each layer that has its kind. */
 static enum bitconv_status check_required(struct binder *b)
 {
@@ -285,7 +274,7 @@ static enum bitconv_status check_required(struct binder *b)
             const char *name = bc_pattern_fill(&b->g->arena, row->gguf, i, 0, ".weight");
             if (name == NULL) return bc_fail_nomem(b->err, "names of tensors");
             BC_TRY(require(b, name));
-            if (!has_bias(b->g->arch, row)) continue;
+            if (!bc_arch_has_bias(b->g->arch, row)) continue;
             name = bc_pattern_fill(&b->g->arena, row->gguf, i, 0, ".bias");
             if (name == NULL) return bc_fail_nomem(b->err, "names of tensors");
             BC_TRY(require(b, name));

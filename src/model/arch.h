@@ -314,6 +314,9 @@ char *bc_pattern_fill(struct bc_arena *arena, const char *pattern, uint32_t laye
                       const char *suffix);
 /* GGUF name of a match ("blk.3.attn_q_norm_in.weight"), arena-owned; NULL when out of memory. */
 char *bc_match_gguf_name(const struct bc_match *match, struct bc_arena *arena);
+/* Does the class fix that the weights of a row have biases? Layer norms always do; of linear layers
+ * with BC_BIASES_STATED config and tensors say so. */
+bool bc_arch_has_bias(const struct bc_arch *arch, const struct bc_arch_tensor *row);
 /* A dimension's size. */
 uint64_t bc_dim_size(const struct bc_hparams *hp, enum bc_dim dim);
 

@@ -4,13 +4,14 @@
 
 #include "model/model_internal.h"
 
-/* What a class fixes: *stated false where it leaves it open. */
-static bool by_class(enum bc_biases biases, const struct bc_arch_tensor *row, bool *stated)
+bool bc_arch_has_bias(const struct bc_arch *arch, const struct bc_arch_tensor *row)
 {
     const enum bc_dim rows = row->shape[0];
-    *stated = biases != BC_BIASES_STATED;
-    if (biases == BC_BIASES_QKV) return rows == BC_N_Q || rows == BC_N_K || rows == BC_N_V;
-    return biases == BC_BIASES_ALL;
+    if (row->role == BC_ROLE_LAYER_NORM) return true;
+    if (row->role != BC_ROLE_LINEAR) return false;
+    if (arch->traits.biases == BC_BIASES_QKV)
+        return rows == BC_N_Q || rows == BC_N_K || rows == BC_N_V;
+    return arch->traits.biases == BC_BIASES_ALL;
 }
 
 /* Does the config say that a row has a bias (*stated), and which? */
@@ -24,11 +25,12 @@ static bool by_config(const struct bc_loading *load, const struct bc_arch_tensor
 
 bool bc_model_check_bias(struct bc_loading *load, const struct bc_arch_tensor *row, bool any)
 {
-    bool stated = false;
+    const struct bc_arch *arch = load->model->arch;
+    bool stated = arch->traits.biases != BC_BIASES_STATED;
     if (row->role == BC_ROLE_LAYER_NORM) return true;
     if (row->role != BC_ROLE_LINEAR) return false;
     const char *who = "the model class has";
-    bool says = by_class(load->model->arch->traits.biases, row, &stated);
+    bool says = bc_arch_has_bias(arch, row);
     if (!stated) {
         who = "the config says that there are";
         says = by_config(load, row, &stated);

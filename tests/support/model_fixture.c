@@ -86,17 +86,6 @@ static void add_unless(struct model_fixture *f, const char *name, const char *om
         model_fixture_add(f, name, BITCONV_BF16, rows, cols);
 }
 
-/* Biases that the class has whatever the config says. */
-static bool has_bias(const struct bc_arch *arch, const struct bc_arch_tensor *row)
-{
-    const enum bc_dim rows = row->shape[0];
-    if (row->role == BC_ROLE_LAYER_NORM) return true;
-    if (row->role != BC_ROLE_LINEAR) return false;
-    return arch->traits.biases == BC_BIASES_ALL ||
-           (arch->traits.biases == BC_BIASES_QKV &&
-            (rows == BC_N_Q || rows == BC_N_K || rows == BC_N_V));
-}
-
 void model_fixture_add_family(struct model_fixture *f, const struct bc_arch *arch,
                               const char *prefix, const char *omit)
 {
@@ -115,7 +104,7 @@ void model_fixture_add_family(struct model_fixture *f, const struct bc_arch *arc
             add_unless(f, bc_arena_printf(&arena, "%s%s.weight", prefix, base), omit,
                        bc_dim_size(&hp, row->shape[0]),
                        row->shape[1] == BC_N_NONE ? 0 : bc_dim_size(&hp, row->shape[1]));
-            if (has_bias(arch, row))
+            if (bc_arch_has_bias(arch, row))
                 add_unless(f, bc_arena_printf(&arena, "%s%s.bias", prefix, base), omit,
                            bc_dim_size(&hp, row->shape[0]), 0);
             bc_arena_release(&arena);
