@@ -125,22 +125,19 @@ static enum bitconv_status write_index(const struct job *job, struct bitconv_err
 }
 
 /* The header of a file, and *size: the bytes of header and data. */
-static enum bitconv_status make_header(const struct job *job, uint32_t shard, struct bc_buf *header,
+static enum bitconv_status make_header(const struct job *job, uint32_t shard, struct bc_buf *out,
                                        uint64_t *size, struct bitconv_error *err)
 {
     const struct bc_dummy_shards *shards = job->shards;
-    const struct bitconv_tensor **views =
-        bc_alloc_array(shards->n, sizeof(const struct bitconv_tensor *));
-    size_t n = 0;
-    if (views == NULL) return bc_fail_nomem(err, "list of tensors");
-    for (size_t i = 0; i < shards->n; i++)
-        if (shards->shard[i] == shard) views[n++] = &shards->tensors[i]->view;
-    bc_safetensors_header(views, n, header);
-    *size = header->size;
-    for (size_t i = 0; i < n; i++)
-        *size += views[i]->size;
-    bc_free((void *)views);
-    return header->failed ? bc_fail_nomem(err, "header of a safetensors file") : BITCONV_OK;
+    struct bc_safetensors_header header = bc_safetensors_header_begin(out);
+    for (size_t i = 0; i < shards->n; i++) {
+        const struct bitconv_tensor *t = &shards->tensors[i]->view;
+        if (shards->shard[i] != shard) continue;
+        bc_safetensors_header_add(&header, t->name, t->dtype, t->shape, t->n_dims, t->size);
+    }
+    bc_safetensors_header_end(&header);
+    *size = out->size + header.at;
+    return out->failed ? bc_fail_nomem(err, "header of a safetensors file") : BITCONV_OK;
 }
 
 /* Finishes the file at hand and opens the next one. The first answers for the space of all. */

@@ -10,7 +10,6 @@
 #include "export/export_values.h"
 #include "io/safetensors_write.h"
 
-enum { HEADER_ALIGN = 8 };
 #define DEFAULT_SHARD_SIZE (UINT64_C(5) << 30)
 #define MAX_SHARDS         99999 /* what the names have digits for */
 
@@ -83,29 +82,15 @@ enum bitconv_status bc_export_deal(struct bc_exporter *e, struct bitconv_error *
 
 /* ---- writing ---- */
 
-/* The JSON header with its length in front and blanks behind. Names come from the families' tables:
- * nothing in them needs escaping. */
 static enum bitconv_status make_header(const struct bc_export_tensor *tensors, size_t n,
                                        struct bc_buf *out, struct bitconv_error *err)
 {
-    uint64_t at = 0;
-    bc_buf_u64(out, 0);
-    bc_buf_puts(out, "{\"__metadata__\":{\"format\":\"pt\"}");
-    for (size_t i = 0; i < n; i++) {
-        const struct bc_export_tensor *t = &tensors[i];
-        bc_buf_printf(out, ",\"%s\":{\"dtype\":\"%s\",\"shape\":[", t->name,
-                      bitconv_dtype_name(t->dtype));
-        for (uint32_t d = 0; d < t->n_dims; d++)
-            bc_buf_printf(out, "%s%" PRIu64, d > 0 ? "," : "", t->shape[d]);
-        bc_buf_printf(out, "],\"data_offsets\":[%" PRIu64 ",%" PRIu64 "]}", at, at + t->size);
-        at += t->size;
-    }
-    bc_buf_putc(out, '}');
-    while (out->size % HEADER_ALIGN != 0 && !out->failed)
-        bc_buf_putc(out, ' ');
-    if (out->failed) return bc_fail_nomem(err, "header of a safetensors file");
-    bc_put_u64(out->data, out->size - sizeof(uint64_t));
-    return BITCONV_OK;
+    struct bc_safetensors_header header = bc_safetensors_header_begin(out);
+    for (size_t i = 0; i < n; i++)
+        bc_safetensors_header_add(&header, tensors[i].name, tensors[i].dtype, tensors[i].shape,
+                                  tensors[i].n_dims, tensors[i].size);
+    bc_safetensors_header_end(&header);
+    return out->failed ? bc_fail_nomem(err, "header of a safetensors file") : BITCONV_OK;
 }
 
 /* A file being written. */

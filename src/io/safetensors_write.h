@@ -6,11 +6,19 @@
 #include "base/json.h"
 #include "bitconv/tensor.h"
 
-/* Appends what stands in front of the data of a file: length, JSON, blanks up to a multiple of 8.
- * The tensors' data follow each other in the given order, without gaps; dtype, name and shape of
- * their views count. out->failed tells that memory ran out. */
-void bc_safetensors_header(const struct bitconv_tensor *const *tensors, size_t n,
-                           struct bc_buf *out);
+/* What stands in front of the data of a file: length, JSON on one line, blanks up to a multiple of
+ * 8. Begin with an empty buffer, add the tensors in the order of their data, which follow each other
+ * without gaps, and end. out->failed tells that memory ran out. */
+struct bc_safetensors_header {
+    struct bc_buf *out;
+    uint64_t at; /* bytes of data so far */
+};
+struct bc_safetensors_header bc_safetensors_header_begin(struct bc_buf *out);
+/* `shape` in the order of the checkpoint, n_dims numbers; `size` in bytes. */
+void bc_safetensors_header_add(struct bc_safetensors_header *header, const char *name,
+                               enum bitconv_dtype dtype, const uint64_t *shape, uint32_t n_dims,
+                               uint64_t size);
+void bc_safetensors_header_end(struct bc_safetensors_header *header);
 
 /* The name of file `index` of a set of n: "model.safetensors" alone, else
  * "model-00001-of-00003.safetensors". */
