@@ -142,7 +142,7 @@ enum bitconv_status bc_plan_misfit(const struct bc_setup *setup, struct bc_plan_
 static bool has_float_values(const struct bc_setup *setup, const struct bc_model *model,
                              const struct bc_weight *w)
 {
-    if (bc_plan_floats_are_ternary(model, w)) return true;
+    if (bc_weight_is_ternary_at_runtime(model, w)) return true;
     /* the only magnitude is kept, so trit * scale is what is stored */
     return setup->weights.mode == BC_QUANT_BAKED ||
            (setup->weights.mode == BC_QUANT_AUTO && model->training != BC_TRAINING_ONLINE);

@@ -88,22 +88,6 @@ static enum cell cell_of(const struct type_row *row, const struct bc_weight *w)
     }
 }
 
-/* The embedding families' float files are the float baselines; packed weights have no other values than
- * trit * scale. */
-bool bc_plan_floats_are_ternary(const struct bc_model *model, const struct bc_weight *w)
-{
-    if (w->sources[0].scale != NULL) return true;
-    if (w->keep) return false;
-    switch (group_of(model)) {
-    case GROUP_BITNET:
-        return true;
-    case GROUP_LLAMA:
-        return model->training == BC_TRAINING_ONLINE;
-    default:
-        return false;
-    }
-}
-
 void bc_plan_type(const struct bc_setup *setup, const struct bc_model *model,
                   const struct bc_weight *w, struct bc_outtype *type, bool *ternary)
 {
@@ -113,7 +97,7 @@ void bc_plan_type(const struct bc_setup *setup, const struct bc_model *model,
     if (w->role == BC_ROLE_EMBED && setup->embd.name != NULL) *type = setup->embd;
     if (w->role == BC_ROLE_OUTPUT && setup->output.name != NULL) *type = setup->output;
     *ternary = w->role == BC_ROLE_LINEAR && w->n_sources > 0 &&
-               (type->pack != NULL || bc_plan_floats_are_ternary(model, w));
+               (type->pack != NULL || bc_weight_is_ternary_at_runtime(model, w));
 }
 
 /* ---- reference converters ---- */

@@ -17,8 +17,4 @@ bool bc_reference_differs(const struct bc_setup *setup, const struct bc_model *m
                           const struct bc_weight *w, const struct bc_outtype *type,
                           const struct bc_ternary *decision, uint64_t n_minus_zero);
 
-/* Whether a float file holds trit * scale of a linear weight instead of the stored values: where the
- * runtime makes the weights ternary by itself (quantize.md section 4). */
-bool bc_plan_floats_are_ternary(const struct bc_model *model, const struct bc_weight *w);
-
 #endif

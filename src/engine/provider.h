@@ -115,7 +115,11 @@ bc_carry_fn bc_carry_as_file;
 struct bc_carry_file {
     const struct bitconv_gguf *file;
     const struct bc_stated *stated;
+    bool has_packs; /* then its misfits hold trit * scale, as the packs beside them */
 };
+/* Both are borrowed. Looks at the types of all tensors once. */
+struct bc_carry_file bc_carry_file_of(const struct bitconv_gguf *file,
+                                      const struct bc_stated *stated);
 
 /* The source path over a loaded checkpoint; `model`, `user` and `pool` are borrowed. `options` says
  * how trits are decided. What there is to say about a weight goes to the sink when it is found. */

@@ -31,23 +31,10 @@ struct decided {
 
 /* ---- how tensors are carried ---- */
 
-/* Does the model's runtime multiply by trit * scale? Packed weights have no other values; the
- * BitNet classes, and llama classes that declare online training, quantize at every load; the
- * embedding families multiply what is stored (quantize.md section 2). */
-static bool runtime_is_ternary(const struct bc_model *model, const struct bc_weight *w)
-{
-    const struct bc_arch_traits *traits = &model->arch->traits;
-    if (w->role != BC_ROLE_LINEAR || w->n_sources == 0) return false;
-    if (w->sources[0].scale != NULL) return true;
-    if (w->keep) return false;
-    return traits->ternary_class ||
-           (model->training == BC_TRAINING_ONLINE && !traits->embedding_family);
-}
-
 struct bc_carry bc_carry_as_runtime(const void *user, const struct bc_model *model,
                                     const struct bc_weight *weight)
 {
-    const bool ternary = runtime_is_ternary(model, weight);
+    const bool ternary = bc_weight_is_ternary_at_runtime(model, weight);
     (void)user;
     return (struct bc_carry){.ternary = ternary, .packed = ternary};
 }
@@ -63,16 +50,17 @@ static enum bc_rounding rounding_of(const char *type_name)
     return BC_ROUND_NONE;
 }
 
-static bool file_has_packs(const struct bc_carry_file *f)
+struct bc_carry_file bc_carry_file_of(const struct bitconv_gguf *file,
+                                      const struct bc_stated *stated)
 {
+    struct bc_carry_file f = {.file = file, .stated = stated};
     struct bc_packed packed;
     char why[1];
-    for (size_t i = 0; i < bitconv_gguf_n_tensors(f->file); i++)
-        if (bc_packed_open(bitconv_gguf_tensor_at(f->file, i), f->stated, &packed, why,
-                           sizeof why) &&
-            packed.format != NULL)
-            return true;
-    return false;
+    for (size_t i = 0; i < bitconv_gguf_n_tensors(file) && !f.has_packs; i++)
+        f.has_packs =
+            bc_packed_open(bitconv_gguf_tensor_at(file, i), stated, &packed, why, sizeof why) &&
+            packed.format != NULL;
+    return f;
 }
 
 /* A tensor in a pack. Blocks of several scales were quantized from floats. */
@@ -99,7 +87,7 @@ struct bc_carry bc_carry_as_file(const void *user, const struct bc_model *model,
 {
     const struct bc_carry_file *f = user;
     const struct bitconv_gguf_tensor *t = bitconv_gguf_find_tensor(f->file, weight->name);
-    struct bc_carry carry = {.ternary = runtime_is_ternary(model, weight)};
+    struct bc_carry carry = {.ternary = bc_weight_is_ternary_at_runtime(model, weight)};
     struct bc_packed packed;
     char why[1];
     if (t == NULL) return carry;
@@ -107,7 +95,7 @@ struct bc_carry bc_carry_as_file(const void *user, const struct bc_model *model,
         return carry_as_pack(&packed);
     /* a misfit beside packs holds trit * scale like the others */
     if (weight->role == BC_ROLE_LINEAR && !weight->keep && weight->n_sources > 0 && !carry.ternary)
-        carry.ternary = file_has_packs(f);
+        carry.ternary = f->has_packs;
     carry.rounding = rounding_of(t->type_name);
     return carry;
 }

@@ -96,6 +96,16 @@ enum bitconv_status bc_weight_check(const struct bc_weight *w, struct bitconv_er
     return BITCONV_OK;
 }
 
+bool bc_weight_is_ternary_at_runtime(const struct bc_model *model, const struct bc_weight *w)
+{
+    const struct bc_arch_traits *traits = &model->arch->traits;
+    if (w->role != BC_ROLE_LINEAR || w->n_sources == 0) return false;
+    if (w->sources[0].scale != NULL) return true;
+    if (w->keep) return false;
+    return traits->ternary_class ||
+           (model->training == BC_TRAINING_ONLINE && !traits->embedding_family);
+}
+
 static enum bitconv_status check_range(const struct bc_weight *w, uint64_t first, uint64_t n,
                                        struct bitconv_error *err)
 {

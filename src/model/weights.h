@@ -119,6 +119,10 @@ struct bc_span bc_weight_span(const struct bc_weight *w, uint64_t flat, uint64_t
 /* That the sources have exactly the values that the output's shape needs (the mapper has seen to
  * it: BUG otherwise), and that rows to be permuted divide into heads. Before any of the above. */
 enum bitconv_status bc_weight_check(const struct bc_weight *w, struct bitconv_error *err);
+/* Does the model's runtime multiply by trit * scale? Packed weights have no other values; the BitNet
+ * classes, and llama classes that declare online training, quantize at every load; the embedding
+ * families multiply what is stored (quantize.md section 2). A float file holds such values too. */
+bool bc_weight_is_ternary_at_runtime(const struct bc_model *model, const struct bc_weight *w);
 /* Number of values of the output tensor: the product of ne (known not to overflow). */
 uint64_t bc_weight_count(const struct bc_weight *w);
 /* A tensor's values as a run for quant/quantize.h. */

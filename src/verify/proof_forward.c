@@ -205,7 +205,7 @@ static enum bitconv_status against_source(struct bc_verifier *v, struct bc_forwa
                                           struct bitconv_error *err)
 {
     const struct bc_source_state *s = v->source;
-    const struct carrying carrying = {{v->container.gguf, &v->stated}, s};
+    const struct carrying carrying = {bc_carry_file_of(v->container.gguf, &v->stated), s};
     const enum int8_use int8 = int8_use(v);
     struct bitconv_engine *source = NULL;
     struct bitconv_error why = {.status = BITCONV_OK};

@@ -84,9 +84,7 @@ bool bc_expects_ternary_values(const struct bc_source_state *s, const struct bc_
     if (w->sources[0].scale != NULL) return true; /* packed weights have no other values */
     if (w->keep) return false;
     if (s->weight_options.mode == BC_QUANT_BLOCK)
-        return false; /* stored values, where blocks do not fit */
-    if (model->arch->traits.ternary_class) return true;
+        return false;                         /* stored values, where blocks do not fit */
     if (s->kind == BC_FILE_PACK) return true; /* a misfit of the pack, as good as packed */
-    /* The embedding families' float files are the float baselines: stored values. */
-    return !model->arch->traits.embedding_family && model->training == BC_TRAINING_ONLINE;
+    return bc_weight_is_ternary_at_runtime(model, w);
 }

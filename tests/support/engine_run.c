@@ -109,7 +109,7 @@ void engine_source_open(const struct convert_run *r, const struct bitconv_engine
     assert_int_equal(bc_stated_read(r->gguf, &out->arena, out->stated, &err), BITCONV_OK);
     assert_int_equal(bc_checkpoint_open(r->model, true, NULL, &out->checkpoint, &err), BITCONV_OK);
     assert_int_equal(bc_model_load(out->checkpoint, &model, NULL, &out->model, &err), BITCONV_OK);
-    *out->carry = (struct bc_carry_file){r->gguf, out->stated};
+    *out->carry = bc_carry_file_of(r->gguf, out->stated);
     if (bc_engine_open_model(out->model, &weights, bc_carry_as_file, out->carry, NULL,
                              options != NULL ? options : &defaults, NULL, &out->engine,
                              &err) != BITCONV_OK)
