@@ -74,11 +74,6 @@ const struct bc_dequant *bc_dequant_find(const char *type_name)
     return NULL;
 }
 
-const struct bc_dequant *bc_dequant_at(uint64_t i)
-{
-    return i < N_ROWS ? &rows[i] : NULL;
-}
-
 const char *bc_dequant_refusal(const char *type_name)
 {
     for (size_t i = 0; i < N_REFUSALS; i++) {

@@ -22,8 +22,6 @@ struct bc_dequant {
 
 /* The row of a type; NULL when the type cannot be decoded (then see the refusal) or is unknown. */
 const struct bc_dequant *bc_dequant_find(const char *type_name);
-/* The i-th row, NULL behind the last. */
-const struct bc_dequant *bc_dequant_at(uint64_t i);
 /* Why a known type has no row, as the end of a sentence; NULL for other names. */
 const char *bc_dequant_refusal(const char *type_name);
 

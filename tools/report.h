@@ -55,9 +55,6 @@ bool report_from_conversion(const struct bitconv_conversion *c, const struct ui 
 bool report_from_verification(const struct verify_view *view, struct report *out);
 void report_release(struct report *report);
 
-/* Adds "label: value" to the head of the page (further ones than fit are left out). */
-void report_fact(struct report *report, const char *label, const char *fmt, ...) BC_PRINTF(3, 4);
-
 /* The page. */
 void report_html(const struct report *report, struct bc_buf *out);
 /* Appends text with markup characters escaped and control characters masked. */

@@ -8,7 +8,9 @@
 #include "base/file.h"
 #include "report.h"
 
-void report_fact(struct report *report, const char *label, const char *fmt, ...)
+/* Adds "label: value" to the head of the page (further ones than fit are left out). */
+BC_PRINTF(3, 4)
+static void add_fact(struct report *report, const char *label, const char *fmt, ...)
 {
     const size_t room = sizeof report->facts / sizeof report->facts[0];
     va_list ap;
@@ -69,26 +71,26 @@ static void size_facts(struct report *report)
     }
     struct bc_buf text = {0};
     ui_count(&text, parameters);
-    report_fact(report, "parameters", "%s", bc_buf_str(&text));
+    add_fact(report, "parameters", "%s", bc_buf_str(&text));
     bc_buf_clear(&text);
     ui_bytes(&text, bytes);
-    report_fact(report, "tensors", "%zu, %s", report->n_tensors, bc_buf_str(&text));
+    add_fact(report, "tensors", "%zu, %s", report->n_tensors, bc_buf_str(&text));
     bc_buf_release(&text);
     if (parameters > 0)
-        report_fact(report, "bits per weight", "%.3f", 8.0 * (double)bytes / (double)parameters);
+        add_fact(report, "bits per weight", "%.3f", 8.0 * (double)bytes / (double)parameters);
 }
 
 static void model_facts(struct report *report, const struct bitconv_model_summary *m)
 {
-    if (m->name != NULL) report_fact(report, "model", "%s", m->name);
-    if (m->architecture != NULL) report_fact(report, "architecture", "%s", m->architecture);
+    if (m->name != NULL) add_fact(report, "model", "%s", m->name);
+    if (m->architecture != NULL) add_fact(report, "architecture", "%s", m->architecture);
     if (m->layers > 0)
-        report_fact(report, "layers", "%" PRIu64 " of width %" PRIu64, m->layers, m->hidden_size);
+        add_fact(report, "layers", "%" PRIu64 " of width %" PRIu64, m->layers, m->hidden_size);
     if (m->heads > 0)
-        report_fact(report, "heads", "%" PRIu64 ", %" PRIu64 " of keys and values", m->heads,
-                    m->kv_heads);
-    if (m->vocab_size > 0) report_fact(report, "vocabulary", "%" PRIu64, m->vocab_size);
-    if (m->context_length > 0) report_fact(report, "context", "%" PRIu64, m->context_length);
+        add_fact(report, "heads", "%" PRIu64 ", %" PRIu64 " of keys and values", m->heads,
+                 m->kv_heads);
+    if (m->vocab_size > 0) add_fact(report, "vocabulary", "%" PRIu64, m->vocab_size);
+    if (m->context_length > 0) add_fact(report, "context", "%" PRIu64, m->context_length);
 }
 
 bool report_from_inspection(const struct bitconv_inspection *it, struct report *out)
@@ -112,11 +114,11 @@ bool report_from_inspection(const struct bitconv_inspection *it, struct report *
         memcpy(t->ne, from->ne, sizeof t->ne);
         split_name(from->name, t);
     }
-    report_fact(out, "container", "%s", bitconv_container_name(it->container));
-    if (it->dialect != NULL) report_fact(out, "dialect", "%s", it->dialect);
+    add_fact(out, "container", "%s", bitconv_container_name(it->container));
+    if (it->dialect != NULL) add_fact(out, "dialect", "%s", it->dialect);
     model_facts(out, &it->model);
     size_facts(out);
-    if (it->fingerprint[0] != '\0') report_fact(out, "fingerprint", "%s", it->fingerprint);
+    if (it->fingerprint[0] != '\0') add_fact(out, "fingerprint", "%s", it->fingerprint);
     return true;
 }
 
@@ -142,11 +144,11 @@ bool report_from_conversion(const struct bitconv_conversion *c, const struct ui 
         memcpy(t->ne, from->ne, sizeof t->ne);
         split_name(from->name, t);
     }
-    report_fact(out, "type", "%s", c->outtype);
-    report_fact(out, "target", "%s", c->target);
-    report_fact(out, "architecture", "%s", c->architecture);
+    add_fact(out, "type", "%s", c->outtype);
+    add_fact(out, "target", "%s", c->target);
+    add_fact(out, "architecture", "%s", c->architecture);
     size_facts(out);
-    if (c->fingerprint[0] != '\0') report_fact(out, "fingerprint", "%s", c->fingerprint);
+    if (c->fingerprint[0] != '\0') add_fact(out, "fingerprint", "%s", c->fingerprint);
     return true;
 }
 
@@ -177,7 +179,7 @@ bool report_from_verification(const struct verify_view *view, struct report *out
         split_name(from->name, t);
     }
     size_facts(out);
-    if (v->fingerprint[0] != '\0') report_fact(out, "fingerprint", "%s", v->fingerprint);
+    if (v->fingerprint[0] != '\0') add_fact(out, "fingerprint", "%s", v->fingerprint);
     return true;
 }
 

@@ -25,12 +25,6 @@ uint8_t bc_cursor_u8(struct bc_cursor *c)
     return p != NULL ? *p : 0;
 }
 
-uint16_t bc_cursor_u16(struct bc_cursor *c)
-{
-    const uint8_t *const p = bc_cursor_take(c, 2);
-    return p != NULL ? bc_get_u16(p) : 0;
-}
-
 uint32_t bc_cursor_u32(struct bc_cursor *c)
 {
     const uint8_t *const p = bc_cursor_take(c, 4);

@@ -29,7 +29,6 @@ static inline uint64_t bc_cursor_left(const struct bc_cursor *c)
 /* The next n bytes, or NULL (and overrun) when fewer are left. n = 0 gives a non-NULL pointer. */
 const uint8_t *bc_cursor_take(struct bc_cursor *c, uint64_t n);
 uint8_t bc_cursor_u8(struct bc_cursor *c);
-uint16_t bc_cursor_u16(struct bc_cursor *c);
 uint32_t bc_cursor_u32(struct bc_cursor *c);
 uint64_t bc_cursor_u64(struct bc_cursor *c);
 

@@ -80,24 +80,6 @@ void bc_file_close(struct bc_file *file)
     memset(file, 0, sizeof *file);
 }
 
-/* Applies `advice` to the pages between two offsets, both already page-aligned. */
-static void advise(const struct bc_file *file, uint64_t begin, uint64_t end, int advice)
-{
-    if (begin >= end) return;
-    const uint8_t *const start = file->data + begin;
-    void *address;
-    memcpy(&address, &start, sizeof address);
-    (void)madvise(address, (size_t)(end - begin), advice);
-}
-
-/* The end of [offset, offset + size), cut to the file. */
-static uint64_t range_end(const struct bc_file *file, uint64_t offset, uint64_t size)
-{
-    uint64_t end;
-    if (!bc_add_u64(offset, size, &end) || end > file->size) end = file->size;
-    return end;
-}
-
 static uint64_t page_size(void)
 {
     const long size = sysconf(_SC_PAGESIZE);
@@ -107,19 +89,18 @@ static uint64_t page_size(void)
 void bc_file_done_with(const struct bc_file *file, uint64_t offset, uint64_t size)
 {
     if (offset >= file->size) return;
-    const uint64_t page = page_size();
-    uint64_t end = range_end(file, offset, size);
+    const uint64_t page = page_size(), begin = bc_round_up(offset, page);
+    uint64_t end;
+    if (!bc_add_u64(offset, size, &end) || end > file->size) end = file->size;
     /* Only whole pages: what shares a page with the range may still be needed. Nothing shares the
      * last page of the file from behind. */
     end = end == file->size ? bc_round_up(end, page) : end & ~(page - 1);
-    advise(file, bc_round_up(offset, page), end, MADV_DONTNEED);
-}
-
-void bc_file_will_need(const struct bc_file *file, uint64_t offset, uint64_t size)
-{
-    if (offset >= file->size) return;
-    const uint64_t page = page_size();
-    advise(file, offset & ~(page - 1), range_end(file, offset, size), MADV_WILLNEED);
+    if (begin >= end) return;
+    /* madvise takes what mmap gave, which was never const. */
+    const uint8_t *const start = file->data + begin;
+    void *address;
+    memcpy(&address, &start, sizeof address);
+    (void)madvise(address, (size_t)(end - begin), MADV_DONTNEED);
 }
 
 enum bc_path_kind bc_path_kind(const char *path)

@@ -17,10 +17,8 @@ struct bc_file {
 /* Maps `path`. A directory, FIFO or device is refused. On failure *file is zeroed. */
 enum bitconv_status bc_file_open(const char *path, struct bc_file *file, struct bitconv_error *err);
 void bc_file_close(struct bc_file *file); /* zeroed file: nothing happens */
-/* Tells the kernel that [offset, offset+size) will not be needed soon / will be needed. Advisory.
- */
+/* Tells the kernel that [offset, offset+size) will not be needed soon. Advisory. */
 void bc_file_done_with(const struct bc_file *file, uint64_t offset, uint64_t size);
-void bc_file_will_need(const struct bc_file *file, uint64_t offset, uint64_t size);
 
 enum bc_path_kind { BC_PATH_NONE, BC_PATH_FILE, BC_PATH_DIR, BC_PATH_OTHER };
 enum bc_path_kind bc_path_kind(const char *path);

@@ -56,7 +56,8 @@ bool bc_outtype_find(const char *name, struct bc_outtype *out)
     return true;
 }
 
-void bc_outtype_list(struct bc_buf *buf)
+/* "f32, f16, bf16, i2_s, ...": all that bc_outtype_find knows, for messages. */
+static void list_outtypes(struct bc_buf *buf)
 {
     for (size_t i = 0; i < N_FLOATS; i++)
         bc_buf_printf(buf, "%s%s", i > 0 ? ", " : "", floats[i].name);
@@ -88,7 +89,7 @@ static enum bitconv_status unknown_type(const char *option, const char *name,
                                         struct bitconv_error *err)
 {
     struct bc_buf list = {NULL, 0, 0, false};
-    bc_outtype_list(&list);
+    list_outtypes(&list);
     const enum bitconv_status status =
         bc_fail(err, BITCONV_E_ARG, "--%s: type '%s' cannot be written, these can: %s", option,
                 name, bc_buf_str(&list));
@@ -154,7 +155,7 @@ static enum bitconv_status find_outtype(const struct bitconv_convert_options *o,
     const char *name = o->outtype == NULL && o->vocab_only ? floats[0].name : o->outtype;
     if (name == NULL) {
         struct bc_buf list = {NULL, 0, 0, false};
-        bc_outtype_list(&list);
+        list_outtypes(&list);
         (void)bc_fail(err, BITCONV_E_ARG, "--outtype is missing, one of: %s", bc_buf_str(&list));
         bc_buf_release(&list);
         return BITCONV_E_ARG;

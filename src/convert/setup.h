@@ -19,8 +19,6 @@ struct bc_outtype {
 
 /* Finds a type by name; false when neither the float table nor the registry of packs has it. */
 bool bc_outtype_find(const char *name, struct bc_outtype *out);
-/* "f32, f16, bf16, i2_s, ...": all that bc_outtype_find knows, for messages. */
-void bc_outtype_list(struct bc_buf *buf);
 
 /* The outtype that lets each tensor have the smallest of several packs. */
 #define BC_OUTTYPE_AUTO "auto"

@@ -98,12 +98,14 @@ static enum bitconv_status start(struct bitconv_engine *e, const struct bc_arch 
     return choose_context(e, options->n_ctx, err);
 }
 
-enum bitconv_status bc_engine_open(struct bc_provider *provider, const struct bc_arch *arch,
-                                   const struct bc_hparams *hp, const struct bc_kernels *kernels,
-                                   struct bc_pool *pool,
-                                   const struct bitconv_engine_options *options,
-                                   const struct bitconv_sink *sink, struct bitconv_engine **out,
-                                   struct bitconv_error *err)
+/* Opens an engine over a provider, which it takes over (also on failure). `pool` may be NULL: then
+ * options->n_threads are started. hp's strings and arrays are borrowed. */
+static enum bitconv_status open_over(struct bc_provider *provider, const struct bc_arch *arch,
+                                     const struct bc_hparams *hp, const struct bc_kernels *kernels,
+                                     struct bc_pool *pool,
+                                     const struct bitconv_engine_options *options,
+                                     const struct bitconv_sink *sink, struct bitconv_engine **out,
+                                     struct bitconv_error *err)
 {
     struct bitconv_engine *e = bc_alloc_array(1, sizeof *e);
     *out = NULL;
@@ -138,7 +140,7 @@ enum bitconv_status bc_engine_open_gguf(const struct bitconv_gguf *file,
     enum bitconv_status status = bc_hparams_from_gguf(file, &arena, sink, &arch, &hp, err);
     if (status == BITCONV_OK) status = bc_provider_gguf(file, stated, kernels, &provider, err);
     if (status == BITCONV_OK)
-        status = bc_engine_open(provider, arch, &hp, kernels, pool, options, sink, out, err);
+        status = open_over(provider, arch, &hp, kernels, pool, options, sink, out, err);
     if (status != BITCONV_OK) {
         bc_arena_release(&arena);
         return status;
@@ -160,8 +162,7 @@ bc_engine_open_model(const struct bc_model *model, const struct bc_weight_option
     BC_TRY(read_cpu(options->cpu, &kernels, err));
     BC_TRY(
         bc_provider_source(model, weights, carry, carry_user, kernels, pool, sink, &provider, err));
-    return bc_engine_open(provider, model->arch, &model->hp, kernels, pool, options, sink, out,
-                          err);
+    return open_over(provider, model->arch, &model->hp, kernels, pool, options, sink, out, err);
 }
 
 /* ---- the public calls ---- */

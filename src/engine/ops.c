@@ -13,7 +13,8 @@ static double fold(const double lanes[LANES])
            ((lanes[4] + lanes[5]) + (lanes[6] + lanes[7]));
 }
 
-double bc_sum_squares(const float *x, size_t n)
+/* Sum of squares in 8 lanes of double, element i in lane i % 8, the lanes added pairwise. */
+static double sum_squares(const float *x, size_t n)
 {
     double lanes[LANES] = {0};
     size_t i = 0;
@@ -39,7 +40,7 @@ static double sum(const float *x, size_t n)
 
 void bc_rms_norm(const float *x, const float *w, float eps, size_t n, float *y)
 {
-    const float mean = (float)(bc_sum_squares(x, n) / (double)n);
+    const float mean = (float)(sum_squares(x, n) / (double)n);
     const float factor = 1.0f / sqrtf(mean + eps);
     for (size_t i = 0; i < n; i++)
         y[i] = x[i] * factor * w[i];
@@ -50,7 +51,7 @@ void bc_layer_norm(const float *x, const float *w, const float *b, float eps, si
     const float mean = (float)(sum(x, n) / (double)n);
     for (size_t i = 0; i < n; i++)
         y[i] = x[i] - mean;
-    const float variance = (float)(bc_sum_squares(y, n) / (double)n);
+    const float variance = (float)(sum_squares(y, n) / (double)n);
     const float factor = 1.0f / sqrtf(variance + eps);
     for (size_t i = 0; i < n; i++)
         y[i] = y[i] * factor * w[i] + (b != NULL ? b[i] : 0.0f);

@@ -9,8 +9,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Sum of squares in 8 lanes of double, element i in lane i % 8, the lanes added pairwise. */
-double bc_sum_squares(const float *x, size_t n);
 /* y = x * rsqrt(mean(x^2) + eps) * w (Zhang and Sennrich 2019). y may be x. */
 void bc_rms_norm(const float *x, const float *w, float eps, size_t n, float *y);
 /* y = (x - mean) / sqrt(variance + eps) * w + b (Ba et al. 2016); b may be NULL. y may be x. */

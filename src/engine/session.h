@@ -31,14 +31,6 @@ struct bitconv_engine {
     struct bc_arena arena;           /* of hyper-parameters read from a file */
 };
 
-/* Opens an engine over a provider, which it takes over (also on failure). `pool` may be NULL: then
- * options->n_threads are started. hp's strings and arrays are borrowed. */
-enum bitconv_status bc_engine_open(struct bc_provider *provider, const struct bc_arch *arch,
-                                   const struct bc_hparams *hp, const struct bc_kernels *kernels,
-                                   struct bc_pool *pool,
-                                   const struct bitconv_engine_options *options,
-                                   const struct bitconv_sink *sink, struct bitconv_engine **out,
-                                   struct bitconv_error *err);
 /* Over an open file (the file path); `file` and `stated` are borrowed. */
 enum bitconv_status bc_engine_open_gguf(const struct bitconv_gguf *file,
                                         const struct bc_stated *stated, struct bc_pool *pool,

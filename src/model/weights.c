@@ -331,13 +331,3 @@ enum bitconv_status bc_weight_trits(const struct bc_model *model, const struct b
     BC_TRY(rows_to_values(w, row, n_rows, &first, &n, err));
     return bc_weight_trits_at(model, w, t, options, k, first, n, dst, NULL, err);
 }
-
-enum bitconv_status bc_weight_f32(const struct bc_model *model, const struct bc_weight *w,
-                                  const struct bc_weight_options *options,
-                                  const struct bc_kernels *k, uint64_t row, uint64_t n_rows,
-                                  float *dst, struct bitconv_error *err)
-{
-    uint64_t first = 0, n = 0;
-    BC_TRY(rows_to_values(w, row, n_rows, &first, &n, err));
-    return bc_weight_f32_at(model, w, options, k, first, n, dst, err);
-}

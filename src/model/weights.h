@@ -92,17 +92,13 @@ enum bitconv_status bc_weight_f32_at(const struct bc_model *model, const struct 
                                      const struct bc_kernels *k, uint64_t first, uint64_t n,
                                      float *dst, struct bitconv_error *err);
 
-/* The same by rows [row, row + n_rows), counted over all slices (0 .. ne[1] * ne[2]); a vector is
+/* _trits_at by rows [row, row + n_rows), counted over all slices (0 .. ne[1] * ne[2]); a vector is
  * one row. `dst` has room for n_rows * ne[0] values. */
 enum bitconv_status bc_weight_trits(const struct bc_model *model, const struct bc_weight *w,
                                     const struct bc_ternary *t,
                                     const struct bc_weight_options *options,
                                     const struct bc_kernels *k, uint64_t row, uint64_t n_rows,
                                     int8_t *dst, struct bitconv_error *err);
-enum bitconv_status bc_weight_f32(const struct bc_model *model, const struct bc_weight *w,
-                                  const struct bc_weight_options *options,
-                                  const struct bc_kernels *k, uint64_t row, uint64_t n_rows,
-                                  float *dst, struct bitconv_error *err);
 
 /* Part of a source that is contiguous in the output. */
 struct bc_span {

@@ -21,7 +21,7 @@ void bitconv_ids_release(struct bitconv_ids *ids)
     *ids = (struct bitconv_ids){0};
 }
 
-void bc_work_release(struct bc_work *work)
+static void release_work(struct bc_work *work)
 {
     bc_pieces_release(&work->pieces);
     bc_pieces_release(&work->spare);
@@ -153,7 +153,7 @@ static enum bitconv_status encode_well_formed(const struct bitconv_tokenizer *to
     struct encoding e = {.tok = tok, .work = {.ids = ids}};
     const enum bitconv_status status =
         bc_split_added(tok, &tok->raw_added, text, len, put_raw, &e, err);
-    bc_work_release(&e.work);
+    release_work(&e.work);
     return status;
 }
 

@@ -87,7 +87,6 @@ struct bc_work {
     struct bc_buf word; /* WORDPIECE */
     struct bitconv_ids *ids;
 };
-void bc_work_release(struct bc_work *work);
 
 /* Appends an id. */
 enum bitconv_status bc_put_id(struct bitconv_ids *ids, uint32_t id, struct bitconv_error *err);

@@ -55,9 +55,10 @@ static bool joins(enum bc_behavior behavior, const struct stretch *before, const
     }
 }
 
-enum bitconv_status bc_cut(const struct bc_pattern *pattern, enum bc_behavior behavior, bool invert,
-                           const char *s, size_t len, struct bc_pieces *out,
-                           struct bitconv_error *err)
+/* Cuts s by a pattern, appending to out; empty pieces are dropped. */
+static enum bitconv_status cut_by(const struct bc_pattern *pattern, enum bc_behavior behavior,
+                                  bool invert, const char *s, size_t len, struct bc_pieces *out,
+                                  struct bitconv_error *err)
 {
     struct bc_search search;
     struct stretches list = {0};
@@ -83,7 +84,7 @@ enum bitconv_status bc_step_split(const struct bc_step *step, const struct bc_pi
     for (size_t i = 0; i < in->n; i++) {
         size_t len;
         const char *const s = bc_pieces_at(in, i, &len);
-        BC_TRY(bc_cut(step->pattern, step->behavior, step->invert, s, len, out, err));
+        BC_TRY(cut_by(step->pattern, step->behavior, step->invert, s, len, out, err));
     }
     return bc_pieces_check(out, err);
 }
@@ -94,7 +95,7 @@ static bool is_plain(uint32_t cp)
     return (cp >= '!' && cp <= '~') || (cp >= 0xa1 && cp <= 0xac) || (cp >= 0xae && cp <= 0xff);
 }
 
-uint32_t bc_byte_to_char(uint8_t byte)
+static uint32_t byte_to_char(uint8_t byte)
 {
     if (is_plain(byte)) return byte;
     if (byte <= ' ') return 0x100u + byte;
@@ -114,7 +115,7 @@ static void put_bytes(struct bc_buf *out, const char *s, size_t len)
 {
     for (size_t i = 0; i < len; i++) {
         char bytes[4];
-        bc_buf_append(out, bytes, bc_utf8_encode(bc_byte_to_char((uint8_t)s[i]), bytes));
+        bc_buf_append(out, bytes, bc_utf8_encode(byte_to_char((uint8_t)s[i]), bytes));
     }
 }
 
@@ -137,7 +138,7 @@ enum bitconv_status bc_step_bytes(const struct bc_step *step, const struct bc_pi
             continue;
         }
         struct bc_pieces words = {0};
-        status = bc_cut(step->pattern, BC_ISOLATED, false, bc_buf_str(&cut.text), cut.text.size,
+        status = cut_by(step->pattern, BC_ISOLATED, false, bc_buf_str(&cut.text), cut.text.size,
                         &words, err);
         for (size_t k = 0; k < words.n; k++) {
             const char *const word = bc_pieces_at(&words, k, &len);

@@ -94,15 +94,9 @@ bc_step_fn bc_step_join_words;    /* text: mark of a continuation; clean: blanks
 
 /* The byte-level alphabet of GPT-2 (openai/gpt-2, src/encoder.py, bytes_to_unicode): printable
  * Latin-1 characters stand for themselves, the other bytes for U+0100 and up in order. */
-uint32_t bc_byte_to_char(uint8_t byte);
-/* -1 when the character is not of the alphabet. */
+/* The byte of a character, -1 when it is not of the alphabet. */
 int bc_char_to_byte(uint32_t cp);
 /* The byte of "<0xHH>", -1 for any other text. */
 int bc_byte_piece(const char *text, size_t len);
-
-/* Cuts s by a pattern, appending to out; empty pieces are dropped. */
-enum bitconv_status bc_cut(const struct bc_pattern *pattern, enum bc_behavior behavior, bool invert,
-                           const char *s, size_t len, struct bc_pieces *out,
-                           struct bitconv_error *err);
 
 #endif

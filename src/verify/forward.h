@@ -29,12 +29,6 @@ struct bc_forward {
 enum bitconv_status bc_forward_prompt(struct bc_verifier *v, struct bc_forward *f,
                                       struct bitconv_error *err);
 
-/* Runs all tokens in a new session of the engine: an embedding model up to its pooled vector, which
- * goes to the observer as "pooled" (not normalised), others up to the logits of the last token. */
-enum bitconv_status bc_forward_run(struct bitconv_engine *engine, const struct bc_forward *f,
-                                   bitconv_observe_fn *observe, void *user,
-                                   struct bitconv_error *err);
-
 /* The first intermediate result in which two runs differ. */
 struct bc_forward_difference {
     bool found;

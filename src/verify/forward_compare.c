@@ -51,9 +51,11 @@ static enum bitconv_status run_session(struct bitconv_session *session,
     return status;
 }
 
-enum bitconv_status bc_forward_run(struct bitconv_engine *engine, const struct bc_forward *f,
-                                   bitconv_observe_fn *observe, void *user,
-                                   struct bitconv_error *err)
+/* Runs all tokens in a new session of the engine: an embedding model up to its pooled vector, which
+ * goes to the observer as "pooled" (not normalised), others up to the logits of the last token. */
+static enum bitconv_status run_engine(struct bitconv_engine *engine, const struct bc_forward *f,
+                                      bitconv_observe_fn *observe, void *user,
+                                      struct bitconv_error *err)
 {
     struct bitconv_session *session = NULL;
     engine->observe = observe;
@@ -166,7 +168,7 @@ static enum bitconv_status run_until(struct comparing *c, struct bitconv_engine 
 {
     struct bitconv_error why = {.status = BITCONV_OK};
     c->stopped = false;
-    const enum bitconv_status status = bc_forward_run(engine, c->f, observe, c, &why);
+    const enum bitconv_status status = run_engine(engine, c->f, observe, c, &why);
     if (status == BITCONV_OK || c->stopped) return BITCONV_OK;
     return bc_fail(err, status, "%s", why.text);
 }
@@ -217,7 +219,7 @@ enum bitconv_status bc_forward_check(struct bc_verifier *v, struct bc_forward *f
                                      struct bitconv_error *err)
 {
     struct comparing c = {.v = v, .f = f};
-    const enum bitconv_status status = bc_forward_run(engine, f, count, &c, err);
+    const enum bitconv_status status = run_engine(engine, f, count, &c, err);
     *n_results = c.n;
     return status;
 }

@@ -30,8 +30,10 @@ static void update_u64(struct bc_digest *digest, uint64_t v)
     bc_digest_update(digest, bytes, sizeof bytes);
 }
 
-enum bitconv_status bc_metadata_digest(const struct bitconv_gguf *file, struct bc_hash128 *out,
-                                       struct bitconv_error *err)
+/* XXH3-128 over keys and values: per key u64 length, name, u32 type, u32 element type, u64 count,
+ * u64 size, value bytes. */
+static enum bitconv_status digest_metadata(const struct bitconv_gguf *file, struct bc_hash128 *out,
+                                           struct bitconv_error *err)
 {
     struct bc_digest *digest = bc_digest_new();
     if (digest == NULL) return bc_fail_nomem(err, "a digest");
@@ -105,7 +107,7 @@ static enum bitconv_status list_gguf(struct bc_verifier *v, struct bitconv_error
     v->ours = has_own_keys(file);
     v->data->n_keys = bitconv_gguf_n_keys(file);
     v->data->size = bitconv_gguf_file_size(file);
-    BC_TRY(bc_metadata_digest(file, &v->data->metadata, err));
+    BC_TRY(digest_metadata(file, &v->data->metadata, err));
     BC_TRY(bc_stated_read(file, &v->data->arena, &v->stated, err));
     BC_TRY(bc_stated_config(&v->stated, v->options->kernel_config, v->options->i2s_layout, err));
     v->tensors = bc_arena_alloc(&v->data->arena, v->result->n_tensors, sizeof *v->tensors);

@@ -27,9 +27,4 @@ uint32_t bc_result_shape(const struct bc_verification_data *data, size_t index,
  * Reads every byte of every tensor once. */
 enum bitconv_status bc_result_list_tensors(struct bc_verifier *v, struct bitconv_error *err);
 
-/* XXH3-128 over keys and values: per key u64 length, name, u32 type, u32 element type, u64 count,
- * u64 size, value bytes. */
-enum bitconv_status bc_metadata_digest(const struct bitconv_gguf *file, struct bc_hash128 *out,
-                                       struct bitconv_error *err);
-
 #endif

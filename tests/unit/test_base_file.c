@@ -107,7 +107,6 @@ static void test_open_maps_the_bytes(void **state)
                                          {0, UINT64_MAX}, {50000, 0}};
     for (size_t i = 0; i < sizeof ranges / sizeof ranges[0]; i++) {
         bc_file_done_with(&file, ranges[i][0], ranges[i][1]);
-        bc_file_will_need(&file, ranges[i][0], ranges[i][1]);
         assert_memory_equal(file.data, bytes, 100003);
     }
     bc_file_close(&file);

@@ -258,7 +258,7 @@ static void experts_are_stacked(void **state)
 {
     static const float a[4] = {1, 2, 3, 4}, b[4] = {5, 6, 7, 8}, c[4] = {9, 10, 11, 12};
     static const float wanted[12] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12};
-    float row[4];
+    float part[4];
     struct made m;
     (void)state;
     make(&m, 2, 2, 3);
@@ -266,13 +266,13 @@ static void experts_are_stacked(void **state)
     set_source(&m, 1, BITCONV_BF16, 2, 2, b);
     set_source(&m, 2, BITCONV_BF16, 2, 2, c);
     expect_f32(&m, wanted, 12);
-    /* Rows count over all slices: rows 3 and 4 are the last of b and the first of c. */
+    /* Values count over all slices: 6 to 9 are the last row of b and the first of c. */
     assert_int_equal(
-        bc_weight_f32(&m.model, &m.w, &m.options, bc_kernels_best(), 3, 2, row, &m.err),
+        bc_weight_f32_at(&m.model, &m.w, &m.options, bc_kernels_best(), 6, 4, part, &m.err),
         BITCONV_OK);
-    assert_memory_equal(row, wanted + 6, sizeof row);
+    assert_memory_equal(part, wanted + 6, sizeof part);
     assert_int_equal(
-        bc_weight_f32(&m.model, &m.w, &m.options, bc_kernels_best(), 5, 2, row, &m.err),
+        bc_weight_f32_at(&m.model, &m.w, &m.options, bc_kernels_best(), 10, 4, part, &m.err),
         BITCONV_E_BUG);
     release(&m);
 }
