@@ -76,10 +76,18 @@ static const struct option_row options[] = {
 static int write_report(struct ui *ui, const struct settings *s, const struct bitconv_conversion *c)
 {
     struct report report;
-    if (report_from_conversion(c, ui, &report))
-        return report_write(ui, s->report, s->options.force, &report);
-    const struct bitconv_error err = {.status = BITCONV_E_NOMEM, .text = "out of memory"};
-    return ui_fail(ui, &err);
+    report_from_conversion(c, ui, &report);
+    return report_write(ui, s->report, s->options.force, &report);
+}
+
+static int print_checked(struct ui *ui, const char *dir, const struct bitconv_conversion *c)
+{
+    struct bc_buf out = {0};
+    if (ui->globals->json) return convert_print_json(ui, c);
+    if (ui->globals->quiet) return 0;
+    ui_cell(&out, dir, 0, false);
+    bc_buf_printf(&out, ": can be converted to %s\n", c->outtype);
+    return ui_finish(ui, &out);
 }
 
 /* --check: a rehearsal that looks at nothing but the model. */
@@ -93,16 +101,9 @@ static int check(struct ui *ui, const char *dir, const struct bitconv_convert_op
     o.split_max_size = 0;
     const enum bitconv_status status = bitconv_convert(dir, &o, &ui->sink, &c, &err);
     if (status == BITCONV_OK) {
-        if (ui->globals->json) convert_print_json(ui, c);
-        if (!ui->globals->json && !ui->globals->quiet) {
-            struct bc_buf out = {0};
-            ui_cell(&out, dir, 0, false);
-            bc_buf_printf(&out, ": can be converted to %s\n", c->outtype);
-            ui_write(&out);
-            bc_buf_release(&out);
-        }
+        const int printed = print_checked(ui, dir, c);
         bitconv_conversion_free(c);
-        return 0;
+        return printed;
     }
     const int code = ui_fail(ui, &err);
     const bool about_model =
@@ -133,8 +134,8 @@ static int run(struct ui *ui, const struct globals *globals, const void *setting
     if (s.check) return check(ui, args[0], &s.options);
     if (bitconv_convert(args[0], &s.options, &ui->sink, &c, &err) != BITCONV_OK)
         return ui_fail(ui, &err);
-    convert_print(ui, c, s.options.outfile, s.options.dry_run);
-    const int status = s.report != NULL ? write_report(ui, &s, c) : 0;
+    int status = convert_print(ui, c, s.options.outfile, s.options.dry_run);
+    if (status == 0 && s.report != NULL) status = write_report(ui, &s, c);
     bitconv_conversion_free(c);
     return status;
 }

@@ -85,22 +85,18 @@ static int show(struct ui *ui, const struct globals *globals, const struct setti
         inspect_json(&view, &text);
     else if (ok)
         inspect_text(&view, &text);
-    ok = ok && !text.failed;
-    if (ok) ui_write(&text);
-    bc_buf_release(&text);
+    text.failed = text.failed || !ok;
     bc_free(keys);
     bc_free(table);
-    const struct bitconv_error err = {.status = BITCONV_E_NOMEM, .text = "out of memory"};
-    return ok ? 0 : ui_fail(ui, &err);
+    return ui_finish(ui, &text);
 }
 
 static int write_report(struct ui *ui, const struct settings *s,
                         const struct bitconv_inspection *it)
 {
     struct report report;
-    if (report_from_inspection(it, &report)) return report_write(ui, s->report, s->force, &report);
-    const struct bitconv_error err = {.status = BITCONV_E_NOMEM, .text = "out of memory"};
-    return ui_fail(ui, &err);
+    report_from_inspection(it, &report);
+    return report_write(ui, s->report, s->force, &report);
 }
 
 static int run(struct ui *ui, const struct globals *globals, const void *settings,

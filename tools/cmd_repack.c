@@ -53,9 +53,9 @@ static int run(struct ui *ui, const struct globals *globals, const void *setting
     o.n_threads = globals->threads;
     o.cpu = globals->cpu;
     if (bitconv_repack(args[0], &o, &ui->sink, &c, &err) != BITCONV_OK) return ui_fail(ui, &err);
-    convert_print(ui, c, o.outfile, o.dry_run);
+    const int status = convert_print(ui, c, o.outfile, o.dry_run);
     bitconv_conversion_free(c);
-    return 0;
+    return status;
 }
 
 const struct command command_repack = {

@@ -138,10 +138,8 @@ static int fail_line(struct ui *ui, const struct verify_view *view)
 static int write_report(struct ui *ui, const struct settings *s, const struct verify_view *view)
 {
     struct report report;
-    if (report_from_verification(view, &report))
-        return report_write(ui, s->report, s->force, &report);
-    const struct bitconv_error err = {.status = BITCONV_E_NOMEM, .text = "out of memory"};
-    return ui_fail(ui, &err);
+    report_from_verification(view, &report);
+    return report_write(ui, s->report, s->force, &report);
 }
 
 static int report(struct ui *ui, const struct globals *globals, const struct settings *s,
@@ -153,15 +151,9 @@ static int report(struct ui *ui, const struct globals *globals, const struct set
         verify_json(view, &text);
     else
         verify_text(view, &text);
-    ui_write(&text);
-    const bool failed = text.failed;
-    bc_buf_release(&text);
-    if (failed) {
-        const struct bitconv_error nomem = {.status = BITCONV_E_NOMEM, .text = "out of memory"};
-        return ui_fail(ui, &nomem);
-    }
-    const int written = s->report != NULL ? write_report(ui, s, view) : 0;
-    if (written != 0) return written;
+    int status = ui_finish(ui, &text);
+    if (status == 0 && s->report != NULL) status = write_report(ui, s, view);
+    if (status != 0) return status;
     if (!view->it->ok) return fail_line(ui, view);
     if (s->manifest != NULL &&
         bitconv_manifest_write(view->it, s->manifest, s->force, &err) != BITCONV_OK)

@@ -156,25 +156,23 @@ static void put_hint(struct bc_buf *out, const struct bitconv_conversion *c)
 }
 
 /* A table of types: tensors, parameters, bytes, bits per weight; how the trits came about; hints. */
-static void print_summary(const struct ui *ui, const struct bitconv_conversion *c, bool dry_run)
+static void put_summary(const struct ui *ui, struct bc_buf *out, const struct bitconv_conversion *c,
+                        bool dry_run)
 {
-    struct bc_buf out = {0};
-    bc_buf_puts(&out, dry_run ? "would write " : "wrote ");
-    ui_cell(&out, c->output, 0, false);
-    if (c->n_files > 1) bc_buf_printf(&out, " and %" PRIu32 " more", c->n_files - 1);
-    bc_buf_puts(&out, ": ");
-    ui_bytes(&out, c->file_size);
-    bc_buf_puts(&out, "\narchitecture ");
-    ui_cell(&out, c->architecture, 0, false);
-    if (c->target != NULL) bc_buf_printf(&out, ", conventions of %s", c->target);
-    bc_buf_puts(&out, "\n\n");
+    bc_buf_puts(out, dry_run ? "would write " : "wrote ");
+    ui_cell(out, c->output, 0, false);
+    if (c->n_files > 1) bc_buf_printf(out, " and %" PRIu32 " more", c->n_files - 1);
+    bc_buf_puts(out, ": ");
+    ui_bytes(out, c->file_size);
+    bc_buf_puts(out, "\narchitecture ");
+    ui_cell(out, c->architecture, 0, false);
+    if (c->target != NULL) bc_buf_printf(out, ", conventions of %s", c->target);
+    bc_buf_puts(out, "\n\n");
     if (c->n_tensors > 0) {
-        put_types(ui, &out, c);
-        put_trits(&out, c);
+        put_types(ui, out, c);
+        put_trits(out, c);
     }
-    put_hint(&out, c);
-    ui_write(&out);
-    bc_buf_release(&out);
+    put_hint(out, c);
 }
 
 /* "offline", or "offline (1/2)" where the multiplier is the inverse of what is stored. */
@@ -200,82 +198,74 @@ static void put_scale(struct bc_buf *out, const struct bitconv_converted_tensor 
 
 /* A row per ternary tensor (with `all`, per tensor): how its trits were obtained, zeros, scale,
  * relative error. Nothing when there is no row. */
-static void print_tensors(const struct ui *ui, const struct bitconv_conversion *c, bool all)
+static void put_tensors(const struct ui *ui, struct bc_buf *out, const struct bitconv_conversion *c,
+                        bool all)
 {
-    struct bc_buf out = {0};
     size_t n_rows = 0;
     for (size_t i = 0; i < c->n_tensors; i++)
         n_rows += all || c->tensors[i].how != NULL;
     if (n_rows == 0) return;
     const bool rounded = has_rounded_scales(c);
     put_heading(
-        ui, &out,
+        ui, out,
         rounded
             ? "tensor                 how                zeros      scale rel. error rounding"
             : "tensor                           how                zeros      scale rel. error");
     for (size_t i = 0; i < c->n_tensors; i++) {
         const struct bitconv_converted_tensor *t = &c->tensors[i];
         if (!all && t->how == NULL) continue;
-        ui_cell(&out, t->name, rounded ? NAME_WIDTH_ROUNDED : NAME_WIDTH, true);
-        bc_buf_putc(&out, ' ');
+        ui_cell(out, t->name, rounded ? NAME_WIDTH_ROUNDED : NAME_WIDTH, true);
+        bc_buf_putc(out, ' ');
         if (t->how == NULL) {
-            bc_buf_printf(&out, "%s%s\n", t->type, t->misfit ? " (misfit)" : "");
+            bc_buf_printf(out, "%s%s\n", t->type, t->misfit ? " (misfit)" : "");
             continue;
         }
-        put_how(&out, t);
-        put_scale(&out, t);
-        bc_buf_printf(&out, " %10.3g", t->relative_error);
-        if (rounded) bc_buf_printf(&out, " %8.1e", t->scale_error);
-        bc_buf_puts(&out, t->misfit ? " misfit\n" : "\n");
+        put_how(out, t);
+        put_scale(out, t);
+        bc_buf_printf(out, " %10.3g", t->relative_error);
+        if (rounded) bc_buf_printf(out, " %8.1e", t->scale_error);
+        bc_buf_puts(out, t->misfit ? " misfit\n" : "\n");
     }
-    bc_buf_putc(&out, '\n');
-    ui_write(&out);
-    bc_buf_release(&out);
+    bc_buf_putc(out, '\n');
 }
 
 /* Outtype auto: why each tensor got its pack. */
-static void print_choices(const struct ui *ui, const struct bitconv_conversion *c)
+static void put_choices(const struct ui *ui, struct bc_buf *out, const struct bitconv_conversion *c)
 {
-    struct bc_buf out = {0};
-    put_heading(ui, &out,
+    put_heading(ui, out,
                 "tensor                           pack      zeros bits/weight entropy bound");
     for (size_t i = 0; i < c->n_tensors; i++) {
         const struct bitconv_converted_tensor *t = &c->tensors[i];
         if (t->pack == NULL) continue;
-        ui_cell(&out, t->name, NAME_WIDTH, true);
-        bc_buf_printf(&out, " %-7s %5.1f %% %11.3f %13.3f\n", t->pack, 100.0 * t->zeros,
+        ui_cell(out, t->name, NAME_WIDTH, true);
+        bc_buf_printf(out, " %-7s %5.1f %% %11.3f %13.3f\n", t->pack, 100.0 * t->zeros,
                       8.0 * (double)t->size / (double)t->parameters, t->entropy_bound);
     }
-    bc_buf_putc(&out, '\n');
-    ui_write(&out);
-    bc_buf_release(&out);
+    bc_buf_putc(out, '\n');
 }
 
 /* A row per tensor: type, shape, bytes; and the memory that the conversion takes. */
-static void print_plan(const struct ui *ui, const struct bitconv_conversion *c)
+static void put_plan(const struct ui *ui, struct bc_buf *out, const struct bitconv_conversion *c)
 {
-    struct bc_buf out = {0};
-    put_heading(ui, &out,
+    put_heading(ui, out,
                 "tensor                           type    shape                     bytes");
     for (size_t i = 0; i < c->n_tensors; i++) {
         const struct bitconv_converted_tensor *t = &c->tensors[i];
         struct bc_buf shape = {0};
-        ui_cell(&out, t->name, NAME_WIDTH, true);
+        ui_cell(out, t->name, NAME_WIDTH, true);
         for (uint32_t d = 0; d < t->n_dims; d++)
             bc_buf_printf(&shape, "%s%" PRIu64, d > 0 ? " x " : "", t->ne[d]);
-        bc_buf_printf(&out, " %-7s %-21s", shown_type(t), bc_buf_str(&shape));
-        put_bytes(&out, t->size, 10);
-        bc_buf_puts(&out, t->misfit ? " misfit\n" : "\n");
+        bc_buf_printf(out, " %-7s %-21s", shown_type(t), bc_buf_str(&shape));
+        put_bytes(out, t->size, 10);
+        bc_buf_puts(out, t->misfit ? " misfit\n" : "\n");
         bc_buf_release(&shape);
     }
-    bc_buf_puts(&out, "\npeak memory: ");
-    ui_bytes(&out, c->peak_memory);
-    bc_buf_puts(&out, c->target != NULL ? " beside the tokenizer's JSON,\n" : ",\n");
-    if (c->tensor_memory > 0) ui_bytes(&out, c->tensor_memory);
-    bc_buf_puts(&out, c->tensor_memory > 0 ? " of it for the largest packed tensor\n"
-                                           : "whatever the model's size\n");
-    ui_write(&out);
-    bc_buf_release(&out);
+    bc_buf_puts(out, "\npeak memory: ");
+    ui_bytes(out, c->peak_memory);
+    bc_buf_puts(out, c->target != NULL ? " beside the tokenizer's JSON,\n" : ",\n");
+    if (c->tensor_memory > 0) ui_bytes(out, c->tensor_memory);
+    bc_buf_puts(out, c->tensor_memory > 0 ? " of it for the largest packed tensor\n"
+                                          : "whatever the model's size\n");
 }
 
 /* ---- JSON ---- */
@@ -339,7 +329,7 @@ static void json_tensor(struct bc_jw *w, const struct bitconv_converted_tensor *
     bc_jw_end_object(w);
 }
 
-void convert_print_json(const struct ui *ui, const struct bitconv_conversion *c)
+int convert_print_json(struct ui *ui, const struct bitconv_conversion *c)
 {
     struct bc_buf out = {0};
     struct bc_jw w = {.buf = &out, .first = true};
@@ -364,8 +354,7 @@ void convert_print_json(const struct ui *ui, const struct bitconv_conversion *c)
     bc_jw_key_strings(&w, "warnings", (const char *const *)ui->warnings, ui->n_warnings);
     bc_jw_end_object(&w);
     bc_buf_putc(&out, '\n');
-    ui_write(&out);
-    bc_buf_release(&out);
+    return ui_finish(ui, &out);
 }
 
 /* ---- everything ---- */
@@ -379,17 +368,16 @@ static bool is_stdout(const char *path)
     return false;
 }
 
-void convert_print(const struct ui *ui, const struct bitconv_conversion *c, const char *outfile,
-                   bool dry_run)
+int convert_print(struct ui *ui, const struct bitconv_conversion *c, const char *outfile,
+                  bool dry_run)
 {
-    if (is_stdout(outfile) && !dry_run) return;
-    if (ui->globals->json) {
-        convert_print_json(ui, c);
-        return;
-    }
-    if (ui->globals->quiet) return;
-    if (dry_run) print_plan(ui, c);
-    print_tensors(ui, c, ui->globals->verbose);
-    if (strcmp(c->outtype, "auto") == 0) print_choices(ui, c);
-    print_summary(ui, c, dry_run);
+    struct bc_buf out = {0};
+    if (is_stdout(outfile) && !dry_run) return 0;
+    if (ui->globals->json) return convert_print_json(ui, c);
+    if (ui->globals->quiet) return 0;
+    if (dry_run) put_plan(ui, &out, c);
+    put_tensors(ui, &out, c, ui->globals->verbose);
+    if (strcmp(c->outtype, "auto") == 0) put_choices(ui, &out, c);
+    put_summary(ui, &out, c, dry_run);
+    return ui_finish(ui, &out);
 }

@@ -7,10 +7,11 @@
 #include "ui.h"
 
 /* All that a command says about its result: JSON, or the tables; the plan too when it was a dry run.
- * Nothing when the GGUF itself went to standard output (`outfile`). */
-void convert_print(const struct ui *ui, const struct bitconv_conversion *c, const char *outfile,
-                   bool dry_run);
+ * Nothing when the GGUF itself went to standard output (`outfile`). Returns the exit status, as
+ * ui_finish does. */
+int convert_print(struct ui *ui, const struct bitconv_conversion *c, const char *outfile,
+                  bool dry_run);
 /* The JSON alone, wherever the GGUF went. */
-void convert_print_json(const struct ui *ui, const struct bitconv_conversion *c);
+int convert_print_json(struct ui *ui, const struct bitconv_conversion *c);
 
 #endif

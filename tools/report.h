@@ -41,19 +41,18 @@ struct report {
     size_t n_facts;
     const struct bitconv_proof *proofs;
     size_t n_proofs;
-    struct report_tensor *tensors; /* owned; file order */
+    struct report_tensor *tensors; /* owned; file order; NULL: out of memory */
     size_t n_tensors;
     const char *const *warnings;
     size_t n_warnings;
 };
 
-/* Fill *out from a command's result, whose strings are borrowed; report_release at the end. False:
- * out of memory. The inspection must have been made with statistics. */
-bool report_from_inspection(const struct bitconv_inspection *it, struct report *out);
-bool report_from_conversion(const struct bitconv_conversion *c, const struct ui *ui,
+/* Fill *out from a command's result, whose strings are borrowed; report_write in any case. The
+ * inspection must have been made with statistics. */
+void report_from_inspection(const struct bitconv_inspection *it, struct report *out);
+void report_from_conversion(const struct bitconv_conversion *c, const struct ui *ui,
                             struct report *out);
-bool report_from_verification(const struct verify_view *view, struct report *out);
-void report_release(struct report *report);
+void report_from_verification(const struct verify_view *view, struct report *out);
 
 /* The page. */
 void report_html(const struct report *report, struct bc_buf *out);

@@ -93,12 +93,12 @@ static void model_facts(struct report *report, const struct bitconv_model_summar
     if (m->context_length > 0) add_fact(report, "context", "%" PRIu64, m->context_length);
 }
 
-bool report_from_inspection(const struct bitconv_inspection *it, struct report *out)
+void report_from_inspection(const struct bitconv_inspection *it, struct report *out)
 {
     *out = (struct report){.command = "inspect", .file = bc_path_base(it->file), .verdict = -1};
     out->warnings = it->warnings;
     out->n_warnings = it->n_warnings;
-    if (!make_tensors(out, it->n_tensors)) return false;
+    if (!make_tensors(out, it->n_tensors)) return;
     for (size_t i = 0; i < it->n_tensors; i++) {
         const struct bitconv_inspected_tensor *from = &it->tensors[i];
         struct report_tensor *t = &out->tensors[i];
@@ -119,16 +119,15 @@ bool report_from_inspection(const struct bitconv_inspection *it, struct report *
     model_facts(out, &it->model);
     size_facts(out);
     if (it->fingerprint[0] != '\0') add_fact(out, "fingerprint", "%s", it->fingerprint);
-    return true;
 }
 
-bool report_from_conversion(const struct bitconv_conversion *c, const struct ui *ui,
+void report_from_conversion(const struct bitconv_conversion *c, const struct ui *ui,
                             struct report *out)
 {
     *out = (struct report){.command = "convert", .file = bc_path_base(c->output), .verdict = -1};
     out->warnings = (const char *const *)ui->warnings;
     out->n_warnings = ui->n_warnings;
-    if (!make_tensors(out, c->n_tensors)) return false;
+    if (!make_tensors(out, c->n_tensors)) return;
     for (size_t i = 0; i < c->n_tensors; i++) {
         const struct bitconv_converted_tensor *from = &c->tensors[i];
         struct report_tensor *t = &out->tensors[i];
@@ -149,10 +148,9 @@ bool report_from_conversion(const struct bitconv_conversion *c, const struct ui 
     add_fact(out, "architecture", "%s", c->architecture);
     size_facts(out);
     if (c->fingerprint[0] != '\0') add_fact(out, "fingerprint", "%s", c->fingerprint);
-    return true;
 }
 
-bool report_from_verification(const struct verify_view *view, struct report *out)
+void report_from_verification(const struct verify_view *view, struct report *out)
 {
     const struct bitconv_verification *v = view->it;
     *out = (struct report){
@@ -161,7 +159,7 @@ bool report_from_verification(const struct verify_view *view, struct report *out
     out->n_proofs = v->n_proofs;
     out->warnings = (const char *const *)view->warnings.items;
     out->n_warnings = view->warnings.n;
-    if (!make_tensors(out, v->n_tensors)) return false;
+    if (!make_tensors(out, v->n_tensors)) return;
     for (size_t i = 0; i < v->n_tensors; i++) {
         const struct bitconv_verified_tensor *from = &v->tensors[i];
         struct report_tensor *t = &out->tensors[i];
@@ -180,13 +178,6 @@ bool report_from_verification(const struct verify_view *view, struct report *out
     }
     size_facts(out);
     if (v->fingerprint[0] != '\0') add_fact(out, "fingerprint", "%s", v->fingerprint);
-    return true;
-}
-
-void report_release(struct report *report)
-{
-    bc_free(report->tensors);
-    *report = (struct report){0};
 }
 
 /* Neither a model nor anything else may get lost to a mistyped name. */
@@ -217,12 +208,13 @@ int report_write(struct ui *ui, const char *path, bool force, struct report *rep
 {
     struct bitconv_error err = {0};
     struct bc_buf page = {0};
-    report_html(report, &page);
-    report_release(report);
-    if (page.failed)
+    if (report->tensors != NULL) report_html(report, &page);
+    if (report->tensors == NULL || page.failed)
         bc_fail_nomem(&err, "the report");
     else
         bc_file_write(path, page.data, page.size, force, &err);
     bc_buf_release(&page);
+    bc_free(report->tensors);
+    report->tensors = NULL;
     return err.status == BITCONV_OK ? 0 : ui_fail(ui, &err);
 }
