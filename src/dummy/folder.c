@@ -9,11 +9,9 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "base/json.h"
 #include "io/safetensors_write.h"
 
 enum { N_PIECES = 16, PIECE = 256 * BC_DUMMY_CHUNK, SLOT = 4 * PIECE };
-#define INDEX_NAME "model.safetensors.index.json"
 
 struct piece {
     const struct bc_dummy_stored *tensor;
@@ -55,10 +53,10 @@ uint64_t bc_dummy_folder_memory(void)
 bool bc_dummy_is_ours(const char *name)
 {
     static const char *const names[] = {
-        "config.json",    "generation_config.json", "modules.json",
-        "1_Pooling/",     "1_Pooling/config.json",  "deployment_info.json",
-        "tokenizer.json", "tokenizer_config.json",  "vocab.txt",
-        INDEX_NAME};
+        "config.json",       "generation_config.json", "modules.json",
+        "1_Pooling/",        "1_Pooling/config.json",  "deployment_info.json",
+        "tokenizer.json",    "tokenizer_config.json",  "vocab.txt",
+        BC_SAFETENSORS_INDEX};
     static const char ending[] = ".safetensors";
     const size_t len = strlen(name);
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
@@ -103,23 +101,12 @@ static enum bitconv_status write_index(const struct job *job, struct bitconv_err
 {
     const struct bc_dummy_shards *shards = job->shards;
     struct bc_buf text = {0};
-    struct bc_jw w = {.buf = &text, .first = true};
-    char name[BC_SAFETENSORS_NAME];
-    bc_jw_begin_object(&w);
-    bc_jw_key(&w, "metadata");
-    bc_jw_begin_object(&w);
-    bc_jw_key_u64(&w, "total_size", job->total);
-    bc_jw_end_object(&w);
-    bc_jw_key(&w, "weight_map");
-    bc_jw_begin_object(&w);
-    for (size_t i = 0; i < shards->n; i++) {
-        bc_safetensors_shard_name(shards->shard[i], shards->n_shards, name);
-        bc_jw_key_string(&w, shards->tensors[i]->view.name, name);
-    }
-    bc_jw_end_object(&w);
-    bc_jw_end_object(&w);
-    bc_buf_putc(&text, '\n');
-    const enum bitconv_status status = write_text(job->dir, INDEX_NAME, &text, err);
+    struct bc_safetensors_index index =
+        bc_safetensors_index_begin(&text, job->total, shards->n_shards);
+    for (size_t i = 0; i < shards->n; i++)
+        bc_safetensors_index_add(&index, shards->tensors[i]->view.name, shards->shard[i]);
+    bc_safetensors_index_end(&index);
+    const enum bitconv_status status = write_text(job->dir, BC_SAFETENSORS_INDEX, &text, err);
     bc_buf_release(&text);
     return status;
 }

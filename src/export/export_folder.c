@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "export/exporter.h"
+#include "io/safetensors_write.h"
 
 /* True when `name` begins and ends like that. */
 static bool is_like(const char *name, const char *begin, const char *end)
@@ -28,7 +29,7 @@ static bool is_ours(const char *name)
                                         "special_tokens_map.json",
                                         "added_tokens.json",
                                         "vocab.txt",
-                                        "model.safetensors.index.json",
+                                        BC_SAFETENSORS_INDEX,
                                         "model.safetensors"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         if (strcmp(names[i], name) == 0) return true;

@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "base/bytes.h"
-#include "base/json.h"
 #include "export/export_folder.h"
 #include "export/export_values.h"
 #include "io/safetensors_write.h"
@@ -145,24 +144,11 @@ static enum bitconv_status write_index(const struct bc_exporter *e, struct bc_ex
                                        uint64_t total, struct bitconv_error *err)
 {
     struct bc_buf text = {0};
-    struct bc_jw w = {.buf = &text};
-    char name[BC_SAFETENSORS_NAME];
-    bc_jw_begin_object(&w);
-    bc_jw_key(&w, "metadata");
-    bc_jw_begin_object(&w);
-    bc_jw_key_u64(&w, "total_size", total);
-    bc_jw_end_object(&w);
-    bc_jw_key(&w, "weight_map");
-    bc_jw_begin_object(&w);
-    for (size_t i = 0; i < e->n_tensors; i++) {
-        bc_safetensors_shard_name(e->tensors[i].shard, e->n_shards, name);
-        bc_jw_key_string(&w, e->tensors[i].name, name);
-    }
-    bc_jw_end_object(&w);
-    bc_jw_end_object(&w);
-    bc_buf_putc(&text, '\n');
-    const enum bitconv_status status =
-        bc_export_put(folder, "model.safetensors.index.json", &text, err);
+    struct bc_safetensors_index index = bc_safetensors_index_begin(&text, total, e->n_shards);
+    for (size_t i = 0; i < e->n_tensors; i++)
+        bc_safetensors_index_add(&index, e->tensors[i].name, e->tensors[i].shard);
+    bc_safetensors_index_end(&index);
+    const enum bitconv_status status = bc_export_put(folder, BC_SAFETENSORS_INDEX, &text, err);
     bc_buf_release(&text);
     return status;
 }

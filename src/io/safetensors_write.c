@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Writes headers of safetensors files. */
+ * Writes headers of safetensors files, and the index of a set. */
 #include "io/safetensors_write.h"
 
 #include <inttypes.h>
@@ -48,4 +48,32 @@ void bc_safetensors_shard_name(uint32_t index, uint32_t n, char out[BC_SAFETENSO
     else
         (void)snprintf(out, BC_SAFETENSORS_NAME, "model-%05" PRIu32 "-of-%05" PRIu32 ".safetensors",
                        index + 1, n);
+}
+
+struct bc_safetensors_index bc_safetensors_index_begin(struct bc_buf *out, uint64_t total_size,
+                                                       uint32_t n_files)
+{
+    struct bc_safetensors_index index = {.json = {.buf = out, .first = true}, .n_files = n_files};
+    bc_jw_begin_object(&index.json);
+    bc_jw_key(&index.json, "metadata");
+    bc_jw_begin_object(&index.json);
+    bc_jw_key_u64(&index.json, "total_size", total_size);
+    bc_jw_end_object(&index.json);
+    bc_jw_key(&index.json, "weight_map");
+    bc_jw_begin_object(&index.json);
+    return index;
+}
+
+void bc_safetensors_index_add(struct bc_safetensors_index *index, const char *name, uint32_t file)
+{
+    char file_name[BC_SAFETENSORS_NAME];
+    bc_safetensors_shard_name(file, index->n_files, file_name);
+    bc_jw_key_string(&index->json, name, file_name);
+}
+
+void bc_safetensors_index_end(struct bc_safetensors_index *index)
+{
+    bc_jw_end_object(&index->json);
+    bc_jw_end_object(&index->json);
+    bc_buf_putc(index->json.buf, '\n');
 }

@@ -25,4 +25,16 @@ void bc_safetensors_header_end(struct bc_safetensors_header *header);
 enum { BC_SAFETENSORS_NAME = 48 };
 void bc_safetensors_shard_name(uint32_t index, uint32_t n, char out[BC_SAFETENSORS_NAME]);
 
+/* The index of a set: which tensor is in which file. Begin with an empty buffer and the bytes of all
+ * tensors, add the tensors, and end. */
+#define BC_SAFETENSORS_INDEX "model.safetensors.index.json"
+struct bc_safetensors_index {
+    struct bc_jw json;
+    uint32_t n_files;
+};
+struct bc_safetensors_index bc_safetensors_index_begin(struct bc_buf *out, uint64_t total_size,
+                                                       uint32_t n_files);
+void bc_safetensors_index_add(struct bc_safetensors_index *index, const char *name, uint32_t file);
+void bc_safetensors_index_end(struct bc_safetensors_index *index);
+
 #endif

@@ -105,7 +105,7 @@ static enum bitconv_status count_indexed(const struct search *s, struct bc_map *
         if (name == NULL) {
             if (bc_finding_wanted(&nameless))
                 bc_finding(s->findings, BITCONV_E_CORRUPT,
-                           "%s/" BC_INDEX_NAME ": %.200s: its value is not a file name",
+                           "%s/" BC_SAFETENSORS_INDEX ": %.200s: its value is not a file name",
                            s->folder->dir, bc_json_key(e));
             continue;
         }
@@ -127,7 +127,7 @@ static enum bitconv_status list_indexed(const struct search *s, struct bitconv_e
     const size_t n = bc_json_size(list->weight_map);
     if (!bc_json_is(list->weight_map, BC_JSON_OBJECT) || n == 0)
         return bc_fail(err, BITCONV_E_CORRUPT,
-                       "%s/" BC_INDEX_NAME ": weight_map is missing, empty or not an object",
+                       "%s/" BC_SAFETENSORS_INDEX ": weight_map is missing, empty or not an object",
                        s->folder->dir);
     BC_TRY(make_room(list, n, err));
     struct bc_map seen = {NULL, 0, 0};
@@ -254,7 +254,7 @@ static enum bitconv_status refuse_ambiguous(const struct bc_folder *folder, size
     if (n > shown) bc_buf_puts(&names, ", ...");
     const enum bitconv_status status =
         bc_fail(err, BITCONV_E_ARG,
-                "%s: %zu safetensors files (%s), but neither " BC_INDEX_NAME
+                "%s: %zu safetensors files (%s), but neither " BC_SAFETENSORS_INDEX
                 " nor model.safetensors says which are the model: keep the right ones only",
                 folder->dir, n, bc_buf_str(&names));
     bc_buf_release(&names);
@@ -306,7 +306,8 @@ static void note_ignored(const struct search *s)
         } else if (ends_with(name, ".safetensors") && bc_shard_list_get(s->list, name) == NULL) {
             if (s->list->index != NULL)
                 bc_say(s->findings->sink, BITCONV_NOTE,
-                       "%s/%s: ignored, " BC_INDEX_NAME " does not name it", folder->dir, name);
+                       "%s/%s: ignored, " BC_SAFETENSORS_INDEX " does not name it", folder->dir,
+                       name);
             else /* without an index a second set of weights may be the one that was meant */
                 bc_say(s->findings->sink, is_model_part(name) ? BITCONV_WARNING : BITCONV_NOTE,
                        "%s/%s: ignored, the weights are taken from %s", folder->dir, name,
@@ -319,7 +320,7 @@ enum bitconv_status bc_shard_list_find(const struct bc_folder *folder, struct bc
                                        struct bc_shard_list *list, struct bitconv_error *err)
 {
     const struct search s = {folder, findings, list};
-    BC_TRY(bc_checkpoint_json(folder->dir, BC_INDEX_NAME, &list->index, err));
+    BC_TRY(bc_checkpoint_json(folder->dir, BC_SAFETENSORS_INDEX, &list->index, err));
     if (list->index != NULL)
         BC_TRY(list_indexed(&s, err));
     else

@@ -4,10 +4,9 @@
 #define BC_MODEL_CHECKPOINT_FILES_H
 
 #include "base/json.h"
+#include "io/safetensors_write.h" /* BC_SAFETENSORS_INDEX */
 #include "model/checkpoint.h"
 #include "model/findings.h"
-
-#define BC_INDEX_NAME "model.safetensors.index.json"
 
 /* The folder as it was when opened. */
 struct bc_folder {

@@ -34,7 +34,7 @@ static enum bitconv_status open_shard(const struct opening *o, struct bc_shard *
     struct bc_checkpoint *const ckpt = o->ckpt;
     if (!bc_stays_inside(shard->name)) {
         bc_finding(o->findings, BITCONV_E_CORRUPT,
-                   "%s/" BC_INDEX_NAME ": '%.200s' is not a file name within the folder",
+                   "%s/" BC_SAFETENSORS_INDEX ": '%.200s' is not a file name within the folder",
                    o->folder->dir, shard->name);
         return BITCONV_OK;
     }
@@ -145,11 +145,11 @@ static void check_unindexed(const struct opening *o, const struct bc_map *indexe
         uint64_t ignored;
         if (bc_map_get(indexed, t->name, strlen(t->name), &ignored)) continue;
         if (is_ignorable(t->name))
-            bc_say(o->findings->sink, BITCONV_NOTE, "%s: %.200s: not in " BC_INDEX_NAME, t->file,
-                   t->name);
+            bc_say(o->findings->sink, BITCONV_NOTE, "%s: %.200s: not in " BC_SAFETENSORS_INDEX,
+                   t->file, t->name);
         else if (bc_finding_wanted(&extra))
-            bc_finding(o->findings, BITCONV_E_CORRUPT, "%s: %.200s: not in " BC_INDEX_NAME, t->file,
-                       t->name);
+            bc_finding(o->findings, BITCONV_E_CORRUPT, "%s: %.200s: not in " BC_SAFETENSORS_INDEX,
+                       t->file, t->name);
     }
     bc_finding_rest(o->findings, &extra);
 }
@@ -162,7 +162,7 @@ static void check_total_size(const struct opening *o)
     if (node == NULL || bc_json_is(node, BC_JSON_NULL)) return;
     if (!bc_json_u64(node, &expected)) {
         bc_say(o->findings->sink, BITCONV_WARNING,
-               "%s/" BC_INDEX_NAME ": metadata.total_size is not a number of bytes",
+               "%s/" BC_SAFETENSORS_INDEX ": metadata.total_size is not a number of bytes",
                o->folder->dir);
         return;
     }
@@ -172,7 +172,7 @@ static void check_total_size(const struct opening *o)
     }
     if (found != expected)
         bc_say(o->findings->sink, BITCONV_WARNING,
-               "%s/" BC_INDEX_NAME ": total_size is %" PRIu64 ", the tensors have %" PRIu64
+               "%s/" BC_SAFETENSORS_INDEX ": total_size is %" PRIu64 ", the tensors have %" PRIu64
                " bytes",
                o->folder->dir, expected, found);
 }
