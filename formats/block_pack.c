@@ -10,6 +10,7 @@
 
 #include "base/bytes.h"
 #include "formats/block_rows.h"
+#include "formats/dequant.h"
 #include "formats/fingerprint.h"
 
 static const struct bc_block_pack *const rows[] = {
@@ -177,7 +178,10 @@ uint64_t bc_block_first_misfit(const struct bc_block_pack *bp, const int8_t *tri
     return zero == NULL ? UINT64_MAX : (uint64_t)(zero - trits);
 }
 
-float bc_block_trits(const struct bc_kernels *k, const float *src, size_t n, int8_t *trits)
+/* Trits of n floats by their largest magnitude, which is returned: x / max is rounded to the
+ * nearest integer, halves away from zero, as tq-types of ggml do (the reciprocal and the product
+ * are rounded to float32). All zeros, and the result 0, when there is no other value. */
+static float trits_of(const struct bc_kernels *k, const float *src, size_t n, int8_t *trits)
 {
     const float max = bc_f32_from_bits(k->max_abs_bits(src, n));
     const float inverse = max > 0.0f ? 1.0f / max : 0.0f;
@@ -186,4 +190,20 @@ float bc_block_trits(const struct bc_kernels *k, const float *src, size_t n, int
         trits[i] = (int8_t)((ratio >= 0.5f) - (ratio <= -0.5f));
     }
     return max;
+}
+
+void bc_block_from_floats(const struct bc_block_pack *bp, const struct bc_kernels *k,
+                          const float *src, uint64_t n_blocks, uint8_t *dst)
+{
+    const struct bc_pack_shape shape = {.cols = bp->block, .rows = 1, .slices = 1, .n = bp->block};
+    int8_t trits[BC_DEQUANT_MAX_BLOCK];
+    if (bp->from_floats != NULL) {
+        bp->from_floats(src, n_blocks, dst);
+        return;
+    }
+    for (; n_blocks > 0; n_blocks--, src += bp->block, dst += bp->block_size) {
+        const float d = trits_of(k, src, bp->block, trits);
+        bp->format->pack(k, &shape, trits, 0, bp->block, dst);
+        bc_put_u16(dst + bp->scale_offset, bc_f32_to_f16(d));
+    }
 }

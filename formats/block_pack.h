@@ -4,9 +4,9 @@
  *
  * Two ways to fill blocks. From trits: the row's pack writes the codes and the block scales 1.0,
  * which is what a file wants whose scales stand in tensors of their own (--scale-tensor);
- * put_scales, called behind pack, then replaces them by the tensor's scale. From floats:
- * from_floats, each block by its own largest magnitude. Either way a block of zero trits has the
- * scale 0, as in mainline's quantizer. */
+ * put_scales, called behind pack, then replaces them by the tensor's scale. From floats: each block
+ * by a magnitude of its own. Either way a block of zero trits has the scale 0, as in mainline's
+ * quantizer. */
 #ifndef BC_FORMATS_BLOCK_PACK_H
 #define BC_FORMATS_BLOCK_PACK_H
 
@@ -21,11 +21,8 @@ struct bc_block_pack {
     bool holds_zeros;      /* false: a tensor with a zero trit is a misfit (Q1_0) */
     /* Are all trits of the block 0? Its scale does not matter. */
     bool (*is_zero)(const uint8_t *block);
-    /* Quantizes n_blocks * block floats as mainline's reference quantizer does, bit for bit. They
-     * should be finite: a block with a NaN or an infinity gets a scale of that kind and codes of no
-     * meaning. */
-    void (*from_floats)(const struct bc_kernels *k, const float *src, uint64_t n_blocks,
-                        uint8_t *dst);
+    /* bc_block_from_floats where it is not by the largest magnitude (Q1_0); NULL: it is. */
+    void (*from_floats)(const float *src, uint64_t n_blocks, uint8_t *dst);
     /* One exact integer per block: the sum of (trit + 1) * x over its values. */
     void (*block_codes)(const struct bc_kernels *k, const uint8_t *blocks, uint64_t n_blocks,
                         const int8_t *x, int32_t *dots);
@@ -37,6 +34,12 @@ const struct bc_block_pack *bc_block_pack_of(const struct bc_format *format);
 const struct bc_block_pack *bc_block_pack_find(const char *name);
 /* The i-th, NULL behind the last. */
 const struct bc_block_pack *bc_block_pack_at(size_t i);
+
+/* Quantizes n_blocks * block floats as mainline's reference quantizer does, bit for bit: by the
+ * largest magnitude of each block, Q1_0 by the mean. They should be finite: a block with a NaN or an
+ * infinity gets a scale of that kind and codes of no meaning. */
+void bc_block_from_floats(const struct bc_block_pack *bp, const struct bc_kernels *k,
+                          const float *src, uint64_t n_blocks, uint8_t *dst);
 
 /* The float32 value of a block's scale. */
 float bc_block_scale(const struct bc_block_pack *bp, const uint8_t *block);

@@ -12,7 +12,6 @@ enum {
     BLOCK = 128,
     CODES = BLOCK / 8,
     BLOCK_SIZE = 2 + CODES, /* the scale comes first */
-    F16_ONE = 0x3c00
 };
 
 /* A trit is never 0 here. */
@@ -29,7 +28,7 @@ static void pack(const struct bc_kernels *k, const struct bc_pack_shape *shape, 
     (void)k;
     (void)shape;
     for (; n > 0; n -= BLOCK, trits += BLOCK, dst += BLOCK_SIZE) {
-        bc_put_u16(dst, F16_ONE);
+        bc_put_u16(dst, BC_F16_ONE);
         for (size_t i = 0; i < CODES; i++)
             dst[2 + i] = bc_pack_8_signs(trits + 8 * i);
     }
@@ -50,10 +49,8 @@ static bool unpack(const struct bc_kernels *k, const struct bc_pack_shape *shape
 
 /* The scale is the mean magnitude: float32 sums in the order of the values, whatever the
  * processor's vectors could do. */
-static void from_floats(const struct bc_kernels *k, const float *src, uint64_t n_blocks,
-                        uint8_t *dst)
+static void from_floats(const float *src, uint64_t n_blocks, uint8_t *dst)
 {
-    (void)k;
     for (; n_blocks > 0; n_blocks--, src += BLOCK, dst += BLOCK_SIZE) {
         float sum = 0.0f;
         memset(dst + 2, 0, CODES);
@@ -63,35 +60,6 @@ static void from_floats(const struct bc_kernels *k, const float *src, uint64_t n
         }
         bc_put_u16(dst, bc_f32_to_f16(sum / (float)BLOCK));
     }
-}
-
-static bool check(const struct bc_pack_shape *shape, char *why, size_t why_size)
-{
-    return bc_block_check(&bc_block_pack_q1_0, shape, why, why_size);
-}
-
-static uint64_t size(const struct bc_pack_shape *shape)
-{
-    return bc_block_bytes(&bc_block_pack_q1_0, shape->n);
-}
-
-static void put_scales(const struct bc_pack_shape *shape, const float *scales, uint32_t n_scales,
-                       uint8_t *packed)
-{
-    bc_block_put_scales(&bc_block_pack_q1_0, shape, scales, n_scales, packed);
-}
-
-static float get_scale(const struct bc_pack_shape *shape, const uint8_t *packed, uint64_t slice)
-{
-    return bc_block_get_scale(&bc_block_pack_q1_0, shape, packed, slice);
-}
-
-static void dot_rows(const struct bc_kernels *k, const struct bc_pack_shape *shape,
-                     const uint8_t *packed, uint64_t row, uint64_t n_rows, const int8_t *x,
-                     uint64_t x_stride, uint32_t n_x, int32_t *out)
-{
-    bc_block_integer_rows(&bc_block_pack_q1_0, k, shape, packed, row, n_rows, x, x_stride, n_x,
-                          out);
 }
 
 static void block_codes(const struct bc_kernels *k, const uint8_t *blocks, uint64_t n_blocks,
@@ -110,6 +78,8 @@ const struct bc_block_pack bc_block_pack_q1_0 = {
     .from_floats = from_floats,
     .block_codes = block_codes,
 };
+
+BC_BLOCK_MEMBERS(bc_block_pack_q1_0)
 
 const struct bc_format bc_format_q1_0 = {
     .name = "q1_0",

@@ -9,7 +9,6 @@ enum {
     BLOCK = 64,
     CODES = BLOCK / 4,
     BLOCK_SIZE = 2 + CODES, /* the scale comes first */
-    F16_ONE = 0x3c00
 };
 
 static bool is_zero(const uint8_t *block)
@@ -22,7 +21,7 @@ static void pack_block(const int8_t *trits, uint8_t *dst)
 {
     for (size_t i = 0; i < BLOCK; i += 8)
         bc_put_u16(dst + 2 + i / 4, bc_pack_8_codes(trits + i));
-    bc_put_u16(dst, is_zero(dst) ? 0 : F16_ONE);
+    bc_put_u16(dst, is_zero(dst) ? 0 : BC_F16_ONE);
 }
 
 static void pack(const struct bc_kernels *k, const struct bc_pack_shape *shape, const int8_t *trits,
@@ -52,46 +51,6 @@ static bool unpack(const struct bc_kernels *k, const struct bc_pack_shape *shape
     return (illegal & 0x5555) == 0;
 }
 
-static void from_floats(const struct bc_kernels *k, const float *src, uint64_t n_blocks,
-                        uint8_t *dst)
-{
-    for (; n_blocks > 0; n_blocks--, src += BLOCK, dst += BLOCK_SIZE) {
-        int8_t trits[BLOCK];
-        const float d = bc_block_trits(k, src, BLOCK, trits);
-        pack_block(trits, dst);
-        bc_put_u16(dst, bc_f32_to_f16(d));
-    }
-}
-
-static bool check(const struct bc_pack_shape *shape, char *why, size_t why_size)
-{
-    return bc_block_check(&bc_block_pack_q2_0, shape, why, why_size);
-}
-
-static uint64_t size(const struct bc_pack_shape *shape)
-{
-    return bc_block_bytes(&bc_block_pack_q2_0, shape->n);
-}
-
-static void put_scales(const struct bc_pack_shape *shape, const float *scales, uint32_t n_scales,
-                       uint8_t *packed)
-{
-    bc_block_put_scales(&bc_block_pack_q2_0, shape, scales, n_scales, packed);
-}
-
-static float get_scale(const struct bc_pack_shape *shape, const uint8_t *packed, uint64_t slice)
-{
-    return bc_block_get_scale(&bc_block_pack_q2_0, shape, packed, slice);
-}
-
-static void dot_rows(const struct bc_kernels *k, const struct bc_pack_shape *shape,
-                     const uint8_t *packed, uint64_t row, uint64_t n_rows, const int8_t *x,
-                     uint64_t x_stride, uint32_t n_x, int32_t *out)
-{
-    bc_block_integer_rows(&bc_block_pack_q2_0, k, shape, packed, row, n_rows, x, x_stride, n_x,
-                          out);
-}
-
 static void block_codes(const struct bc_kernels *k, const uint8_t *blocks, uint64_t n_blocks,
                         const int8_t *x, int32_t *dots)
 {
@@ -105,9 +64,10 @@ const struct bc_block_pack bc_block_pack_q2_0 = {
     .scale_offset = 0,
     .holds_zeros = true,
     .is_zero = is_zero,
-    .from_floats = from_floats,
     .block_codes = block_codes,
 };
+
+BC_BLOCK_MEMBERS(bc_block_pack_q2_0)
 
 const struct bc_format bc_format_q2_0 = {
     .name = "q2_0",

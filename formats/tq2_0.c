@@ -11,7 +11,6 @@ enum {
     BLOCK_SIZE = CODES + 2,
     WIDTH = 32, /* bytes of a plane: two groups of them make a block */
     BATCH = 16, /* blocks that go through the kernel at once */
-    F16_ONE = 0x3c00
 };
 #define ALL_ZERO UINT64_C(0x5555555555555555) /* the codes of 32 zero trits */
 
@@ -36,27 +35,23 @@ static bool reverse_block(const uint8_t *src, uint8_t *dst)
     return difference == 0;
 }
 
-static void pack_blocks(const struct bc_kernels *k, const int8_t *trits, uint64_t n_blocks,
-                        uint8_t *dst)
+static void pack(const struct bc_kernels *k, const struct bc_pack_shape *shape, const int8_t *trits,
+                 uint64_t first, uint64_t n, uint8_t *packed)
 {
+    uint8_t *dst = packed + first / BLOCK * BLOCK_SIZE;
+    uint64_t n_blocks = n / BLOCK;
     uint8_t codes[BATCH * CODES];
+    (void)shape;
     while (n_blocks > 0) {
         const size_t batch = n_blocks < BATCH ? (size_t)n_blocks : BATCH;
         k->pack_planes(trits, 2 * batch, WIDTH, codes);
         for (size_t i = 0; i < batch; i++, dst += BLOCK_SIZE) {
             const bool zero = reverse_block(codes + i * CODES, dst);
-            bc_put_u16(dst + CODES, zero ? 0 : F16_ONE);
+            bc_put_u16(dst + CODES, zero ? 0 : BC_F16_ONE);
         }
         trits += batch * BLOCK;
         n_blocks -= batch;
     }
-}
-
-static void pack(const struct bc_kernels *k, const struct bc_pack_shape *shape, const int8_t *trits,
-                 uint64_t first, uint64_t n, uint8_t *packed)
-{
-    (void)shape;
-    pack_blocks(k, trits, n / BLOCK, packed + first / BLOCK * BLOCK_SIZE);
 }
 
 static bool unpack(const struct bc_kernels *k, const struct bc_pack_shape *shape,
@@ -86,46 +81,6 @@ static bool is_zero(const uint8_t *block)
     return true;
 }
 
-static void from_floats(const struct bc_kernels *k, const float *src, uint64_t n_blocks,
-                        uint8_t *dst)
-{
-    for (; n_blocks > 0; n_blocks--, src += BLOCK, dst += BLOCK_SIZE) {
-        int8_t trits[BLOCK];
-        const float d = bc_block_trits(k, src, BLOCK, trits);
-        pack_blocks(k, trits, 1, dst);
-        bc_put_u16(dst + CODES, bc_f32_to_f16(d));
-    }
-}
-
-static bool check(const struct bc_pack_shape *shape, char *why, size_t why_size)
-{
-    return bc_block_check(&bc_block_pack_tq2_0, shape, why, why_size);
-}
-
-static uint64_t size(const struct bc_pack_shape *shape)
-{
-    return bc_block_bytes(&bc_block_pack_tq2_0, shape->n);
-}
-
-static void put_scales(const struct bc_pack_shape *shape, const float *scales, uint32_t n_scales,
-                       uint8_t *packed)
-{
-    bc_block_put_scales(&bc_block_pack_tq2_0, shape, scales, n_scales, packed);
-}
-
-static float get_scale(const struct bc_pack_shape *shape, const uint8_t *packed, uint64_t slice)
-{
-    return bc_block_get_scale(&bc_block_pack_tq2_0, shape, packed, slice);
-}
-
-static void dot_rows(const struct bc_kernels *k, const struct bc_pack_shape *shape,
-                     const uint8_t *packed, uint64_t row, uint64_t n_rows, const int8_t *x,
-                     uint64_t x_stride, uint32_t n_x, int32_t *out)
-{
-    bc_block_integer_rows(&bc_block_pack_tq2_0, k, shape, packed, row, n_rows, x, x_stride, n_x,
-                          out);
-}
-
 static void block_codes(const struct bc_kernels *k, const uint8_t *blocks, uint64_t n_blocks,
                         const int8_t *x, int32_t *dots)
 {
@@ -139,9 +94,10 @@ const struct bc_block_pack bc_block_pack_tq2_0 = {
     .scale_offset = CODES,
     .holds_zeros = true,
     .is_zero = is_zero,
-    .from_floats = from_floats,
     .block_codes = block_codes,
 };
+
+BC_BLOCK_MEMBERS(bc_block_pack_tq2_0)
 
 const struct bc_format bc_format_tq2_0 = {
     .name = "tq2_0",

@@ -58,7 +58,7 @@ static enum bitconv_status fill_blocks(const struct filler *f)
         float values[BC_LOSS_VALUES], kept[BC_LOSS_VALUES]; /* whole blocks of every pack */
         n = p->n - done < BC_LOSS_VALUES ? p->n - done : BC_LOSS_VALUES;
         BC_TRY(bc_plan_f32_at(f->setup, f->model, t, p->first + done, n, values, &p->err));
-        bp->from_floats(f->k, values, n / bp->block, packed);
+        bc_block_from_floats(bp, f->k, values, n / bp->block, packed);
         decoder->rows(packed, n / bp->block, kept);
         bc_trit_loss_add(&p->loss, values, kept, n);
         packed += n / bp->block * bp->block_size;

@@ -57,7 +57,7 @@ static enum bitconv_status survey_floats(const struct survey *s, uint64_t first,
     uint8_t packed[MAX_PIECE_BYTES];
     uint64_t other;
     BC_TRY(bc_plan_f32_at(s->setup, s->model, s->t, first, n, values, err));
-    s->bp->from_floats(k, values, n / s->bp->block, packed);
+    bc_block_from_floats(s->bp, k, values, n / s->bp->block, packed);
     const enum bc_block_scales found =
         bc_block_common_scale(s->bp, packed, n / s->bp->block, &out->scale, &other);
     out->nonzero = found != BC_BLOCKS_ALL_ZERO;

@@ -183,7 +183,7 @@ static void round_blocks(const struct bc_kernels *k, const struct bc_block_pack 
     uint8_t bytes[2 * BC_DEQUANT_MAX_BLOCK]; /* a block has fewer bytes than values */
     const struct bc_dequant *d = bc_dequant_find(bp->format->type_name);
     for (uint64_t at = 0; at + bp->block <= n; at += bp->block) {
-        bp->from_floats(k, values + at, 1, bytes);
+        bc_block_from_floats(bp, k, values + at, 1, bytes);
         d->rows(bytes, 1, values + at);
     }
 }

@@ -86,7 +86,8 @@ static enum bitconv_status ternary_values(const struct comparison *c, uint64_t f
 static void round_to(const struct comparison *c, uint64_t n, struct lane *lane)
 {
     if (c->blocks != NULL) {
-        c->blocks->from_floats(c->v->kernels, lane->values, n / c->blocks->block, lane->bytes);
+        bc_block_from_floats(c->blocks, c->v->kernels, lane->values, n / c->blocks->block,
+                             lane->bytes);
         return;
     }
     switch (c->numbers.type_id) {

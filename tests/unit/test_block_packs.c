@@ -448,7 +448,7 @@ static void test_from_floats(void **state)
             float x[N_BLOCKS * 256];
             uint8_t packed[N_BLOCKS * 66], again[N_BLOCKS * 66];
             fill_floats(x, N_BLOCKS * (size_t)bp->block, kind, kind);
-            bp->from_floats(bc_kernels_at(0), x, N_BLOCKS, packed);
+            bc_block_from_floats(bp, bc_kernels_at(0), x, N_BLOCKS, packed);
             for (size_t b = 0; b < N_BLOCKS; b++) {
                 const float *block_x = x + b * bp->block;
                 if (bp->holds_zeros)
@@ -457,7 +457,7 @@ static void test_from_floats(void **state)
                     check_signs_of_floats(bp, block_x, packed + b * bp->block_size);
             }
             for (size_t k = 1; bc_kernels_at(k) != NULL; k++) {
-                bp->from_floats(bc_kernels_at(k), x, N_BLOCKS, again);
+                bc_block_from_floats(bp, bc_kernels_at(k), x, N_BLOCKS, again);
                 assert_memory_equal(again, packed, N_BLOCKS * bp->block_size);
             }
         }
@@ -479,7 +479,7 @@ static void test_from_floats_is_exact_for_trits(void **state)
         assert_true(x != NULL && again != NULL);
         bp->format->put_scales(&shape, &scale, 1, packed);
         bc_kernels_best()->trits_to_f32(trits, shape.n, scale, x);
-        bp->from_floats(bc_kernels_best(), x, 20, again);
+        bc_block_from_floats(bp, bc_kernels_best(), x, 20, again);
         assert_memory_equal(again, packed, bp->format->size(&shape));
         free(x);
         free(again);
@@ -499,7 +499,7 @@ static void test_from_floats_that_are_none(void **state)
             float x[256] = {0};
             uint8_t block[66];
             x[5] = odd[j];
-            bp->from_floats(bc_kernels_best(), x, 1, block);
+            bc_block_from_floats(bp, bc_kernels_best(), x, 1, block);
             assert_int_equal(isfinite(bc_block_scale(bp, block)) != 0, fabsf(odd[j]) < 65520.0f);
         }
     }

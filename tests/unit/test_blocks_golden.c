@@ -153,7 +153,7 @@ static void quantize(const char *pack, const struct bc_kernels *k, const float *
     if (strcmp(pack, "q8_0") == 0)
         bc_q8_0_from_floats(k, x, n_blocks, dst);
     else
-        bc_block_pack_find(pack)->from_floats(k, x, n_blocks, dst);
+        bc_block_from_floats(bc_block_pack_find(pack), k, x, n_blocks, dst);
 }
 
 static const char *type_of(const char *pack)

@@ -302,7 +302,8 @@ static void quantized_by_block(void **state)
             const struct bitconv_gguf_tensor *t = convert_run_stored(r, weight);
             uint8_t *wanted = malloc(t->size);
             assert_non_null(wanted);
-            bp->from_floats(bc_kernels_best(), m.values[9], t->n_elements / bp->block, wanted);
+            bc_block_from_floats(bp, bc_kernels_best(), m.values[9], t->n_elements / bp->block,
+                                 wanted);
             assert_memory_equal(t->data, wanted, t->size);
             free(wanted);
             const struct bitconv_converted_tensor *c = convert_run_tensor(r, weight);

@@ -290,7 +290,7 @@ static void add_blocks(struct gguf_builder *b, const char *pack, const int8_t *t
     assert_non_null(bytes);
     for (size_t i = 0; i < N; i++)
         values[i] = (float)trits[i] * (0.25f + (float)(i / run) / 1024.0f);
-    bp->from_floats(bc_kernels_at(0), values, N / bp->block, bytes);
+    bc_block_from_floats(bp, bc_kernels_at(0), values, N / bp->block, bytes);
     gguf_builder_data(b, WEIGHT, bp->format->type_id, 2, ne, bytes,
                       (size_t)N / bp->block * bp->block_size);
     free(bytes);

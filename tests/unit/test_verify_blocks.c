@@ -58,7 +58,7 @@ static void make_blocks(struct fixture *f, const char *pack)
         values[i] = (float)((int)rng_below(&rng, 20001) - 10000) / 16384.0f;
     for (size_t i = N - f->bp->block; i < N && f->bp->holds_zeros; i++)
         values[i] = 0.0f;
-    f->bp->from_floats(bc_kernels_best(), values, N / f->bp->block, f->packed);
+    bc_block_from_floats(f->bp, bc_kernels_best(), values, N / f->bp->block, f->packed);
     f->size = N / f->bp->block * f->bp->block_size;
 }
 
