@@ -150,14 +150,6 @@ static bool check_spare_bits(const uint8_t *words, uint64_t n_words, uint64_t n_
                           n_bits, part, spare);
 }
 
-static uint64_t count_ones(uint64_t word)
-{
-    word -= word >> 1 & UINT64_C(0x5555555555555555);
-    word = (word & UINT64_C(0x3333333333333333)) + (word >> 2 & UINT64_C(0x3333333333333333));
-    word = (word + (word >> 4)) & UINT64_C(0x0f0f0f0f0f0f0f0f);
-    return word * UINT64_C(0x0101010101010101) >> 56;
-}
-
 static bool check_ranks(const struct layout *at, const struct bc_pack_shape *shape,
                         const uint8_t *packed, char *why, size_t why_size)
 {
@@ -171,7 +163,7 @@ static bool check_ranks(const struct layout *at, const struct bc_pack_shape *sha
                                   "rank %" PRIu64 " is %" PRIu32 ", but the bitmap has %" PRIu64
                                   " non-zero weights before weight %" PRIu64,
                                   entry, found, rank, SUPERBLOCK * entry);
-        rank += count_ones(bc_get_u64(packed + at->bitmap + WORD_BYTES * word));
+        rank += bc_count_ones(bc_get_u64(packed + at->bitmap + WORD_BYTES * word));
     }
     if (rank == shape->n_nonzero) return true;
     return bc_trit_refuse(&kind, why, why_size,
@@ -209,7 +201,7 @@ static uint64_t rank_at(const struct layout *at, const uint8_t *packed, uint64_t
 {
     uint64_t rank = bc_get_u32(packed + at->ranks + i / SUPERBLOCK * RANK_BYTES);
     for (uint64_t word = i / SUPERBLOCK * (SUPERBLOCK / WORD_BITS); word < i / WORD_BITS; word++)
-        rank += count_ones(bc_get_u64(packed + at->bitmap + WORD_BYTES * word));
+        rank += bc_count_ones(bc_get_u64(packed + at->bitmap + WORD_BYTES * word));
     return rank;
 }
 

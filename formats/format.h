@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * The contract of a ternary pack: one row of functions per pack, one file and one spec each.
  *
- * How to add a pack: 1. formats/NAME.md, the normative spec with an index formula and a worked hex
- * example (the tests read it). 2. formats/NAME.c, check/size/pack/unpack. 3. formats/NAME_ref.c,
- * only trit_at, written from the spec alone. 4. one line in formats/registry.c.
- * Everything else (build, tests, command line, verifier) walks the table or the folder. */
+ * How to add one: formats/README.md. */
 #ifndef BC_FORMATS_FORMAT_H
 #define BC_FORMATS_FORMAT_H
 

@@ -16,7 +16,7 @@ struct report_tensor {
     const char *name, *type;
     const char *pack;    /* NULL: not ternary */
     const char *note;    /* how its trits were obtained, or its problem; NULL: nothing */
-    const char *group;   /* of its model part, see report_group_name */
+    const char *group;   /* part of the model: "attention", "norms", ... */
     uint32_t layer;      /* of "blk.N.PROJECTION.weight" */
     bool has_layer;      /* false: the name has none */
     char projection[40]; /* "attn_q"; the whole name, cut, when there is no layer */

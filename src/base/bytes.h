@@ -116,6 +116,15 @@ static inline bool bc_add_u64(uint64_t a, uint64_t b, uint64_t *out)
     return true;
 }
 
+/* How many bits are 1. */
+static inline unsigned bc_count_ones(uint64_t word)
+{
+    word -= word >> 1 & UINT64_C(0x5555555555555555);
+    word = (word & UINT64_C(0x3333333333333333)) + (word >> 2 & UINT64_C(0x3333333333333333));
+    word = (word + (word >> 4)) & UINT64_C(0x0f0f0f0f0f0f0f0f);
+    return (unsigned)(word * UINT64_C(0x0101010101010101) >> 56);
+}
+
 /* v rounded up to a multiple of the power of two `align`; the caller knows that it fits. */
 static inline uint64_t bc_round_up(uint64_t v, uint64_t align)
 {

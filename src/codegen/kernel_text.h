@@ -3,7 +3,7 @@
  *
  * Each is a list of fragments (a string literal may have 4095 characters), ended by NULL; every
  * fragment begins with an empty line and ends with a line feed. What depends on the shapes stands
- * behind them: header_text.c. The kernels take the tile as arguments; the functions of a shape call
+ * behind them: emit.c. The kernels take the tile as arguments; the functions of a shape call
  * them with constants, and compilers specialise them. */
 #ifndef BC_CODEGEN_KERNEL_TEXT_H
 #define BC_CODEGEN_KERNEL_TEXT_H

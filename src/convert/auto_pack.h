@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Outtype auto (formats.md section 7): each ternary tensor gets the smallest of several packs, by the
- * sizes that they really have for its shape and its share of zeros. */
+ * Outtype auto: each ternary tensor gets the smallest of several packs, by the sizes that they really
+ * have for its shape and its share of zeros. */
 #ifndef BC_CONVERT_AUTO_PACK_H
 #define BC_CONVERT_AUTO_PACK_H
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * bitconv's own metadata (formats.md section 10): nothing that another reader needs. */
+ * bitconv's own metadata (formats/gguf.md): nothing that another reader needs. */
 #ifndef BC_CONVERT_BITCONV_KEYS_H
 #define BC_CONVERT_BITCONV_KEYS_H
 

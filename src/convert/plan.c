@@ -16,7 +16,7 @@
 
 enum {
     WHY_SIZE = 256,
-    X86_BLOCK = 128 /* row lengths that bitnet.cpp's x86 kernels compute right (readers.md) */
+    X86_BLOCK = 128 /* row lengths that bitnet.cpp's x86 kernels compute right: multiples */
 };
 
 bool bc_plan_has_trits(const struct bc_plan_tensor *t)

@@ -53,10 +53,11 @@ struct bc_plan {
     struct bc_arena arena; /* tensors that only the output has: names and weights */
 };
 
-/* Chooses the type of every tensor by target, family, outtype and role (quantize.md section 4),
- * --embd-type, --output-type and --on-misfit, and finds the misfits of shape. Misfits go to the
- * sink as FINDINGs, all of them, and then the call fails; so does a plan in which no tensor has the
- * asked type, unless that is a type of mainline's converter and all tensors are misfits. The model and the setup are borrowed. Release with bc_plan_release in either case. */
+/* Chooses the type of every tensor by target, family, outtype and role (plan_types.h), --embd-type,
+ * --output-type and --on-misfit, and finds the misfits of shape. Misfits go to the sink as FINDINGs,
+ * all of them, and then the call fails; so does a plan in which no tensor has the asked type, unless
+ * that is a type of mainline's converter and all tensors are misfits. The model and the setup are
+ * borrowed. Release with bc_plan_release in either case. */
 enum bitconv_status bc_plan_make(const struct bc_setup *setup, const struct bc_model *model,
                                  const struct bitconv_sink *sink, struct bc_plan *out,
                                  struct bitconv_error *err);

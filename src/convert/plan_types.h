@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Which type each tensor of an output gets: quantize.md section 4 as a table. */
+ * Which type each tensor of an output gets: the types that the converters of either target write, as
+ * a table by family, kind of file and role. */
 #ifndef BC_CONVERT_PLAN_TYPES_H
 #define BC_CONVERT_PLAN_TYPES_H
 
@@ -12,7 +13,7 @@ void bc_plan_type(const struct bc_setup *setup, const struct bc_model *model,
 
 /* Whether a reference converter (BitNet's scripts, for target bitnet) would write something else
  * than bitconv for a tensor whose type and decision are fixed, and the minus zeros it would keep
- * (struct bc_trit_loss) are known: quantize.md section 3. */
+ * (struct bc_trit_loss) are known. */
 bool bc_reference_differs(const struct bc_setup *setup, const struct bc_model *model,
                           const struct bc_weight *w, const struct bc_outtype *type,
                           const struct bc_ternary *decision, uint64_t n_minus_zero);

@@ -7,7 +7,7 @@
 #include "engine/provider.h"
 
 /* Float mode: y = dot(x, row), the row decoded to float32 whatever it is stored as. Int8 mode, for
- * ternary weights (quantize.md section 5): per token a = 127 / max(max|x|, 1e-5), q = round(x * a);
+ * ternary weights (Ma et al. 2024): per token a = 127 / max(max|x|, 1e-5), q = round(x * a);
  * y = sum(q * trit) * scale / a with the sum in int32, by the pack's own kernel. */
 enum bc_mode { BC_MODE_FLOAT, BC_MODE_INT8 };
 

@@ -23,7 +23,7 @@ static const char *copy_string(struct bc_exporter *e, const char *key)
 }
 
 /* A transform of the weights that the values in the file have gone through and that bitconv does
- * not undo (metadata.md). */
+ * not undo. */
 static enum bitconv_status refuse_transforms(const struct bc_exporter *e, struct bitconv_error *err)
 {
     static const char prefix[] = "prism.hadamard.";

@@ -38,7 +38,7 @@ struct bc_gguf_shard {
     struct bitconv_gguf_key *keys;             /* in file order */
     const struct bitconv_gguf_key **key_index; /* sorted by name */
     size_t n_keys;
-    struct bitconv_gguf_tensor *tensors; /* moved to struct bitconv_gguf by bc_gguf_finish */
+    struct bitconv_gguf_tensor *tensors; /* moved to struct bitconv_gguf in the end */
     size_t n_tensors;
 };
 

@@ -19,7 +19,7 @@ enum {
 enum bc_type_layout {
     BC_LAYOUT_BLOCK,  /* n / block * block_size */
     BC_LAYOUT_I2_S,   /* n / 4 + 32, n a multiple of 128 (I2_S, TL1) */
-    BC_LAYOUT_TL2,    /* round_up(F, 32) + 32, formats.md section 3 */
+    BC_LAYOUT_TL2,    /* the parts of formats/tl2.md, rounded up to 32, and 32 */
     BC_LAYOUT_UNKNOWN /* listed by name, size not known (removed types) */
 };
 

@@ -10,10 +10,10 @@
 #include "base/mem.h"
 #include "model/hparams.h"
 
-/* Whose conventions a file follows (names, dtype of norms, type ids): spec "target". */
+/* Whose conventions a file follows (names, dtype of norms, type ids): --target. */
 enum bc_target { BC_TARGET_AUTO, BC_TARGET_BITNET, BC_TARGET_LLAMA_CPP, BC_N_TARGETS };
 
-/* What a tensor is for; decides its type in the file (quantize.md section 4). */
+/* What a tensor is for; decides its type in the file (convert/plan_types.h). */
 enum bc_role {
     BC_ROLE_NONE,       /* no row of a table */
     BC_ROLE_LINEAR,     /* becomes ternary */

@@ -59,7 +59,7 @@ static enum bitconv_status match_tensors(struct bc_loading *load, struct bitconv
     return BITCONV_OK;
 }
 
-/* --target auto (cli.md): whose conventions fit. */
+/* --target auto: whose conventions fit. */
 static enum bc_target decide_target(const struct bc_loading *load)
 {
     const struct bc_model *model = load->model;

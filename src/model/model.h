@@ -9,7 +9,7 @@
 #include "model/arch.h"
 #include "model/checkpoint.h"
 
-/* How the runtime of this checkpoint gets its linear weights (quantize.md sections 2 and 3). */
+/* How the runtime of this checkpoint gets its linear weights. */
 enum bc_training {
     BC_TRAINING_NONE,    /* nothing declares ternary training: stored values are multiplied */
     BC_TRAINING_ONLINE,  /* absmean applied to whatever is stored, at every load */
@@ -60,7 +60,7 @@ struct bc_model {
     const char *arch_name; /* general.architecture */
     const char *class_name;
     enum bc_target target; /* never AUTO */
-    bool embedding_model;  /* ...Model class, modules.json or *_norm_in (metadata.md) */
+    bool embedding_model;  /* ...Model class, modules.json or *_norm_in */
     bool has_norm_in;
     enum bc_training training;
     bool scale_divides; /* weight_scale is the inverse of the multiplier (linear_class bitlinear) */
@@ -88,7 +88,7 @@ enum bitconv_status bc_model_load(const struct bc_checkpoint *ckpt,
                                   struct bitconv_error *err);
 void bc_model_free(struct bc_model *model);
 
-/* Writes general.architecture, general.name and every ARCH.* key (metadata.md) for the target.
+/* Writes general.architecture, general.name and every ARCH.* key for the target.
  * `name` is general.name; file_type goes to general.file_type. */
 enum bitconv_status bc_model_metadata(const struct bc_model *model, const char *name,
                                       uint32_t file_type, struct bitconv_gguf_writer *w,
@@ -108,8 +108,7 @@ struct bc_model_info {
 };
 void bc_model_info(const struct bc_model *model, struct bc_arena *arena, struct bc_model_info *out);
 /* From metadata alone; facts that other writers leave out take the family's default, said once
- * through the sink (metadata.md, last rule). `quantization` is the majority type of the linear
- * tensors. */
+ * through the sink. `quantization` is the majority type of the linear tensors. */
 void bc_model_info_gguf(const struct bitconv_gguf *file, struct bc_arena *arena,
                         const struct bitconv_sink *sink, struct bc_model_info *out);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * general.* and ARCH.* keys of a file, in the order of the target's own converters, with the facts
- * that those leave out behind them (metadata.md). */
+ * that those leave out behind them. */
 #include <limits.h>
 #include <string.h>
 

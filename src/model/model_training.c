@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * How the model's own runtime gets its linear weights: quantization_config, deployment_info.json,
- * the model class, and which tensors are there (quantize.md sections 2 and 3). */
+ * the model class, and which tensors are there. */
 #include <math.h>
 #include <string.h>
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Decides what the trits and the scale of a linear weight are: the statistics pass.
  *
- * The rule (quantize.md section 2) is that the file holds what the model's own runtime computes: a
+ * The rule is that the file holds what the model's own runtime computes: a
  * runtime that applies absmean at every load gets absmean, packed weights keep their stored scale,
  * and weights that are multiplied as they are must already be one magnitude times trits. */
 #include "model/weights.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * What is put around a text: the post_processor of tokenizer.json and the add_*_token switches.
- * The rules are those by which gguf-py reads simple templates (golden/stock/NOTES.md). */
+ * The rules are those by which gguf-py's SpecialVocab reads simple templates. */
 #include <string.h>
 
 #include "base/error.h"

@@ -73,7 +73,7 @@ enum bitconv_status bc_load_vocab_txt(const struct bc_tokenizer_files *files,
                                       const struct bc_buf *text, struct bc_vocab *vocab,
                                       struct bitconv_error *err);
 /* The form llama.cpp wants after types are known: "##x" -> "x", other "x" -> U+2581 "x", control
- * tokens as they are (golden/stock/NOTES.md). */
+ * tokens as they are (its converter, BertModel.set_vocab). */
 enum bitconv_status bc_wordpiece_rewrite(struct bc_vocab *vocab, struct bitconv_error *err);
 
 /* Entries of model.vocab (text -> id) of tokenizer.json or vocab.json. */

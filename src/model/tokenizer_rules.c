@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * What differs between families and targets in the token lists of a GGUF, as one table. Where the
- * rows come from: golden/NOTES.md and golden/stock/NOTES.md of the specification, which describe
- * Microsoft's two converters and mainline llama.cpp's. */
+ * What differs between families and targets in the token lists of a GGUF, as one table. The rows are
+ * what Microsoft's two converters and mainline llama.cpp's do. */
 #include "model/tokenizer_rules.h"
 
 #include <string.h>

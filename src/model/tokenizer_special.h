@@ -62,7 +62,8 @@ const struct bc_token *bc_affixes_end(const struct bc_tokenizer_files *files,
                                       const struct bc_vocab *vocab);
 
 /* Reads post_processor of tokenizer.json and add_*_token of tokenizer_config.json (the rules of
- * gguf-py's SpecialVocab, golden/stock/NOTES.md); a vocab.txt has cls and sep around every text. May set sep where only the template has one. */
+ * gguf-py's SpecialVocab); a vocab.txt has cls and sep around every text. May set sep where only the
+ * template has one. */
 void bc_affixes_find(const struct bc_tokenizer_files *files, const struct bc_vocab *vocab,
                      const struct bitconv_sink *sink, struct bc_specials *specials,
                      struct bc_affixes *out);

@@ -110,7 +110,7 @@ static enum bitconv_status add_piece(const struct field *message, struct bc_voca
     token->score = (double)score;
     token->user_defined = type == BC_TOKEN_USER_DEFINED;
     /* The proto's numbers are GGUF's. User-defined pieces come out as normal ones in every
-     * converter that writes these files (golden/NOTES.md). */
+     * converter that writes these files. */
     token->type = type == BC_TOKEN_USER_DEFINED ? BC_TOKEN_NORMAL : (enum bc_token_type)type;
     return BITCONV_OK;
 }

@@ -7,7 +7,7 @@
 #include "model/model.h"
 #include "quant/quantize.h"
 
-/* How the trits of a linear weight were obtained (quantize.md section 2). */
+/* How the trits of a linear weight were obtained. */
 enum bc_how {
     BC_HOW_FLOAT,     /* not ternary: float rows only */
     BC_HOW_ONLINE,    /* absmean */
@@ -54,8 +54,8 @@ void bc_ternary_release(struct bc_ternary *t);
 
 /* Whether a weight that bc_ternary_decide refuses as not ternary is so block by block: nothing says
  * that its values are made ternary on load, no scale stands beside it, and every run of `block`
- * values of a row has one non-zero magnitude at most (quantize.md, "plain, several magnitudes"). A
- * pack with block scales holds it as it is. `block` divides the rows. */
+ * values of a row has one non-zero magnitude at most. A pack with block scales holds it as it is.
+ * `block` divides the rows. */
 bool bc_weight_is_ternary_by_block(const struct bc_model *model, const struct bc_weight *w,
                                    const struct bc_weight_options *options,
                                    const struct bc_kernels *k, uint64_t block);
@@ -117,7 +117,7 @@ struct bc_span bc_weight_span(const struct bc_weight *w, uint64_t flat, uint64_t
 enum bitconv_status bc_weight_check(const struct bc_weight *w, struct bitconv_error *err);
 /* Does the model's runtime multiply by trit * scale? Packed weights have no other values; the BitNet
  * classes, and llama classes that declare online training, quantize at every load; the embedding
- * families multiply what is stored (quantize.md section 2). A float file holds such values too. */
+ * families multiply what is stored. A float file holds such values too. */
 bool bc_weight_is_ternary_at_runtime(const struct bc_model *model, const struct bc_weight *w);
 /* Number of values of the output tensor: the product of ne (known not to overflow). */
 uint64_t bc_weight_count(const struct bc_weight *w);

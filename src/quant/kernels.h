@@ -52,9 +52,8 @@ struct bc_kernels {
     uint32_t (*max_abs_bits)(const float *src, size_t n);
 
     /* Sum of |x| of at most 128 values, NumPy's unrolled loop: 8 accumulators over stride 8,
-     * combined
-     * ((r0+r1)+(r2+r3))+((r4+r5)+(r6+r7)), then the n % 8 rest one by one; n < 8 one by one from
-     * -0. */
+     * combined ((r0+r1)+(r2+r3))+((r4+r5)+(r6+r7)), then the n % 8 rest one by one; n < 8 one by one
+     * from -0. */
     float (*abs_sum_block)(const float *src, size_t n);
 
     /* trit = clip(round_half_even(w * inv), -1, 1), the product rounded to float32 first. NaN gives

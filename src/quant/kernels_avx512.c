@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * The row for x86-64 with AVX-512 F, BW and VL. Whole vectors are done here, remainders by the
- * scalar kernels. */
+ * The row for x86-64 with AVX-512 F, BW and VL: conversions and planes here, BITCOS in a file of its
+ * own; T5, TL2's rows and all products are the AVX2 row's functions. Whole vectors are done here,
+ * remainders by the scalar kernels. */
 #if defined(__x86_64__)
 
 #include <immintrin.h>

@@ -99,13 +99,4 @@ static inline uint64_t bc_sign_window(const uint8_t *signs, uint64_t n_signs, ui
     return bc_get_u64(p) >> shift | (uint64_t)p[8] << 1 << (63 - shift);
 }
 
-/* How many bits are 1. */
-static inline unsigned bc_count_ones(uint64_t word)
-{
-    word -= word >> 1 & UINT64_C(0x5555555555555555);
-    word = (word & UINT64_C(0x3333333333333333)) + (word >> 2 & UINT64_C(0x3333333333333333));
-    word = (word + (word >> 4)) & UINT64_C(0x0f0f0f0f0f0f0f0f);
-    return (unsigned)(word * UINT64_C(0x0101010101010101) >> 56);
-}
-
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Metadata against tensors: required keys, counts, file_type (spec: readers.md "Demands",
- * metadata.md). */
+ * Metadata against tensors: required keys, counts, file_type, as the readers of either target demand
+ * them. */
 #include "verify/metadata_rules.h"
 
 #include <inttypes.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * The architecture's numbers against the tensors (key names: ggml docs/gguf.md; shapes: the graphs
- * of forward.md). */
+ * The architecture's numbers against the tensors (key names: ggml docs/gguf.md; shapes: what
+ * the engine's graph multiplies). */
 #include "verify/metadata_shapes.h"
 
 #include <inttypes.h>

@@ -33,9 +33,9 @@ enum bitconv_status bc_source_open(struct bc_verifier *v, struct bitconv_error *
  * damaged, where that can be told. */
 void bc_source_blame(struct bc_verifier *v, struct bitconv_error *err);
 
-/* The GGUF type that quantize.md section 4 gives a tensor of this model in a file of that kind;
- * NULL: any (kind OTHER), or a pack ("the pack" for linear weights of kind PACK). Written from the
- * specification alone: convert has its own table. */
+/* The GGUF type that a tensor of this model should have in a file of that kind;
+ * BC_EXPECT_PACK for linear weights of kind PACK; NULL: any (kind OTHER). Shares nothing with convert's
+ * table. */
 const char *bc_expected_type(const struct bc_source_state *s, const struct bc_model *model,
                              const struct bc_weight *w);
 /* The answer of bc_expected_type for linear weights that should be packed. */

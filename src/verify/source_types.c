@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Which type each tensor of a file should have: the table of quantize.md section 4, written down
- * for the verifier without a look at convert's, so that the two can disagree. */
+ * Which type each tensor of a file should have, written down for the verifier without a look at convert's, so that the two can disagree. */
 #include "verify/source_state.h"
 
 #include <string.h>

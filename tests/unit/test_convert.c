@@ -23,8 +23,7 @@ enum { COLS = 128, ROWS = 128 };
 
 /* ---- types ---- */
 
-/* The types that quantize.md section 4 gives: linear weight, embedding, lm_head, norm. NULL: there is
- * none in that fixture. */
+/* The types of linear weight, embedding, lm_head, norm. NULL: there is none in that fixture. */
 struct type_case {
     const char *fixture, *target, *outtype;
     const char *linear, *embed, *output, *norm;

@@ -487,7 +487,7 @@ static void vocabulary_rows_win(void **state)
 #undef V
 }
 
-/* --target auto, cli.md */
+/* --target auto */
 static void targets_are_decided(void **state)
 {
     struct model_fixture *const f = with(state, &bc_arch_qwen3);

@@ -218,7 +218,7 @@ static void generated_values_have_no_source(void **state)
     release(&m);
 }
 
-/* Row r of a head is row (r % 2) * half + r / 2 of the checkpoint: golden/NOTES.md. */
+/* Row r of a head is row (r % 2) * half + r / 2 of the checkpoint. */
 static void rows_are_permuted_per_head(void **state)
 {
     /* Two heads of four rows, two columns; a value is 10 * row + column. */
