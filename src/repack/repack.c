@@ -7,6 +7,7 @@
 
 #include "base/mem.h"
 #include "convert/emission.h"
+#include "io/gguf_types.h"
 #include "repack/repack_keys.h"
 #include "repack/repack_plan.h"
 
@@ -37,7 +38,8 @@ static void release(struct run *r)
 
 static bool is_i2s(const char *outtype)
 {
-    return strcmp(outtype, "i2_s") == 0 || strcmp(outtype, "i2_s_64") == 0;
+    const struct bc_format *format = bc_format_find(outtype);
+    return format != NULL && format->type_id == BC_TYPE_I2_S;
 }
 
 /* Whether the output may hold tiled tensors. */

@@ -101,8 +101,13 @@ static const struct shape_rule block_rules[] = {
     {"ffn_down_exps.weight", {EXPERT_FFN, EMBD, EXPERTS}},
 };
 
-/* phi3 keeps gate and up in one tensor of that name. */
-static const struct shape_rule fused_ffn = {"ffn_up.weight", {EMBD, GATE_UP_ROWS}};
+/* What one architecture has otherwise. */
+static const struct {
+    const char *arch;
+    struct shape_rule rule;
+} own_rules[] = {
+    {"phi3", {"ffn_up.weight", {EMBD, GATE_UP_ROWS}}}, /* gate and up in one tensor */
+};
 
 static const struct shape_rule model_rules[] = {
     {"output_norm.weight", {EMBD}},
@@ -120,11 +125,6 @@ struct checker {
     const char *arch;
     const struct bc_rule_report *report;
 };
-
-static bool is_arch(const struct checker *c, const char *name)
-{
-    return strcmp(c->arch, name) == 0;
-}
 
 /* A number of the architecture, for one block where it is an array; 0 when not stated. */
 static uint64_t stated(const struct checker *c, const char *suffix, uint64_t block)
@@ -207,9 +207,13 @@ static const struct shape_rule *find_rule(const struct shape_rule *rules, size_t
     return NULL;
 }
 
-static bool is_fused(const struct checker *c, const char *suffix)
+static const struct shape_rule *find_block_rule(const struct checker *c, const char *suffix)
 {
-    return is_arch(c, "phi3") && strcmp(suffix, "ffn_up.weight") == 0;
+    for (size_t i = 0; i < sizeof own_rules / sizeof own_rules[0]; i++)
+        if (strcmp(own_rules[i].arch, c->arch) == 0 &&
+            strcmp(own_rules[i].rule.suffix, suffix) == 0)
+            return &own_rules[i].rule;
+    return find_rule(block_rules, sizeof block_rules / sizeof block_rules[0], suffix);
 }
 
 static void check_shapes(const struct checker *c)
@@ -226,8 +230,7 @@ static void check_shapes(const struct checker *c)
         if (suffix == NULL) {
             rule = find_rule(model_rules, sizeof model_rules / sizeof model_rules[0], t->name);
         } else {
-            rule = find_rule(block_rules, sizeof block_rules / sizeof block_rules[0], suffix);
-            if (is_fused(c, suffix)) rule = &fused_ffn;
+            rule = find_block_rule(c, suffix);
             if (block != of_block) read_numbers(c, block, numbers);
             of_block = block;
         }
@@ -306,15 +309,22 @@ static bool has(const struct checker *c, const char *suffix, uint64_t block)
 
 static void check_required_of_model(const struct checker *c)
 {
-    /* BERT's is the norm of the embeddings, LFM2's goes by that name */
-    const bool by_embedding = is_arch(c, "bert") || is_arch(c, "lfm2");
-    const char *const of_model[] = {"token_embd.weight",
-                                    by_embedding ? "token_embd_norm.weight" : "output_norm.weight",
-                                    is_arch(c, "bert") ? "position_embd.weight" : NULL};
-    for (size_t i = 0; i < sizeof of_model / sizeof of_model[0]; i++)
-        if (of_model[i] != NULL && bitconv_gguf_find_tensor(c->file, of_model[i]) == NULL)
-            bc_rule_say(c->report, true, "%s is missing, readers of %s demand it", of_model[i],
-                        c->arch);
+    enum { MAX_NAMES = 3 };
+    static const struct {
+        const char *arch; /* NULL: all others */
+        const char *names[MAX_NAMES];
+    } rows[] = {
+        {"bert", {"token_embd.weight", "token_embd_norm.weight", "position_embd.weight"}},
+        {"lfm2", {"token_embd.weight", "token_embd_norm.weight"}}, /* its final norm's name */
+        {NULL, {"token_embd.weight", "output_norm.weight"}},
+    };
+    size_t row = 0;
+    while (rows[row].arch != NULL && strcmp(rows[row].arch, c->arch) != 0)
+        row++;
+    for (size_t i = 0; i < MAX_NAMES && rows[row].names[i] != NULL; i++)
+        if (bitconv_gguf_find_tensor(c->file, rows[row].names[i]) == NULL)
+            bc_rule_say(c->report, true, "%s is missing, readers of %s demand it",
+                        rows[row].names[i], c->arch);
 }
 
 /* Blocks of attention, and those with a short convolution in its place, which have no groups of
