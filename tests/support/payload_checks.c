@@ -14,10 +14,10 @@
 #include <string.h>
 
 #include "base/bytes.h"
-#include "base/json.h"
 #include "base/mem.h"
 #include "quant/kernels.h"
 #include "support/rng.h"
+#include "support/spec_example.h"
 
 /* ---- tensors ---- */
 
@@ -415,19 +415,12 @@ void payload_check_header_reasons(const struct bc_format *f)
 
 /* ---- the second example ---- */
 
-static const char *after(const char *text, const char *mark)
-{
-    const char *found = strstr(text, mark);
-    if (found == NULL) fail_msg("no block %s", mark);
-    return found + strlen(mark);
-}
-
 static void read_stack(const char *text, struct payload *p)
 {
     static const char alphabet[] = "-0+";
     unsigned long long cols, rows, slices;
     int used = 0;
-    const char *at = after(text, "```stack ");
+    const char *at = spec_after(text, "```stack ");
     assert_int_equal(
         sscanf(at, "cols=%llu rows=%llu slices=%llu scales=%n", &cols, &rows, &slices, &used), 3);
     assert_true(used > 0 && cols * rows * slices < 1000);
@@ -450,15 +443,11 @@ static void read_stack(const char *text, struct payload *p)
 
 void payload_check_stack_example(const struct bc_format *f)
 {
-    char path[512];
-    struct bc_buf text = {0};
-    struct bitconv_error err = {0};
     struct payload p = {.f = f};
-    snprintf(path, sizeof path, "%s/formats/%s.md", BITCONV_SOURCE_DIR, f->name);
-    if (bc_text_load(path, &text, &err) != BITCONV_OK) fail_msg("%s", err.text);
-    read_stack(bc_buf_str(&text), &p);
+    char *text = spec_text(f->name);
+    read_stack(text, &p);
     finish(&p);
-    const char *at = after(bc_buf_str(&text), "```stackhex");
+    const char *at = spec_after(text, "```stackhex");
     for (uint64_t i = 0; i < p.size; i++) {
         char *end;
         const unsigned long byte = strtoul(at, &end, 16);
@@ -466,8 +455,8 @@ void payload_check_stack_example(const struct bc_format *f)
         assert_int_equal(byte, p.bytes[i]);
         at = end;
     }
-    assert_int_equal(*after(at, "\n"), '`');
+    assert_int_equal(*spec_after(at, "\n"), '`');
     check_round_trip(&p, 1);
     payload_free(&p);
-    bc_buf_release(&text);
+    bc_free(text);
 }

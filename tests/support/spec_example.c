@@ -17,7 +17,7 @@
 #include "base/json.h"
 #include "base/mem.h"
 
-static char *text_of(const char *name)
+char *spec_text(const char *name)
 {
     char path[512];
     struct bc_buf buf = {0};
@@ -27,7 +27,7 @@ static char *text_of(const char *name)
     return (char *)buf.data;
 }
 
-static const char *after(const char *text, const char *mark)
+const char *spec_after(const char *text, const char *mark)
 {
     const char *found = strstr(text, mark);
     if (found == NULL) fail_msg("no block %s", mark);
@@ -37,7 +37,7 @@ static const char *after(const char *text, const char *mark)
 static size_t read_hex(const char *text, uint8_t *bytes, size_t max)
 {
     size_t n = 0;
-    const char *p = after(text, "```hex");
+    const char *p = spec_after(text, "```hex");
     while (*p != '`') {
         char *end;
         const unsigned long byte = strtoul(p, &end, 16);
@@ -52,7 +52,7 @@ static size_t read_hex(const char *text, uint8_t *bytes, size_t max)
 
 size_t spec_hex_read(const char *name, uint8_t *bytes, size_t max)
 {
-    char *text = text_of(name);
+    char *text = spec_text(name);
     const size_t n = read_hex(text, bytes, max);
     bc_free(text);
     return n;
@@ -62,8 +62,8 @@ void spec_example_read(const char *name, struct spec_example *e)
 {
     static const char alphabet[] = "-0+";
     unsigned long long cols, rows, slices;
-    char *text = text_of(name);
-    const char *p = after(text, "```trits ");
+    char *text = spec_text(name);
+    const char *p = spec_after(text, "```trits ");
     memset(e, 0, sizeof *e);
     uint32_t *const tile = e->shape.tile; /* zeros unless the pack is tiled */
     const int n_read =

@@ -20,6 +20,9 @@ struct spec_example {
 
 /* Reads formats/NAME.md. */
 void spec_example_read(const char *name, struct spec_example *e);
+/* Its text; bc_free it. And what follows the first `mark` in it. */
+char *spec_text(const char *name);
+const char *spec_after(const char *text, const char *mark);
 /* The bytes of the first hex block of formats/NAME.md; returns how many (at most max). */
 size_t spec_hex_read(const char *name, uint8_t *bytes, size_t max);
 

@@ -23,6 +23,7 @@
 #include "formats/dequant.h"
 #include "formats/q8_0.h"
 #include "io/gguf_types.h"
+#include "support/json_fields.h"
 #include "support/temp_dir.h"
 #include "support/verify_run.h"
 
@@ -51,23 +52,18 @@ static struct bc_buf bytes_of(const char *folder, const char *name)
     return buf;
 }
 
-static uint64_t number_of(const struct bc_json *entry, const char *key)
-{
-    uint64_t value = 0;
-    if (!bc_json_u64(bc_json_get(entry, key), &value)) fail_msg("no number %s", key);
-    return value;
-}
-
 static void check_decoder(const struct bc_json *entry, const struct bc_buf *blocks,
                           const struct bc_buf *expected)
 {
     const char *name = bc_json_key(entry);
     const struct bc_dequant *d = bc_dequant_find(name);
-    const uint64_t n_blocks = number_of(entry, "blocks"), n = number_of(entry, "f32_count");
-    const uint64_t at = number_of(entry, "data_offset"), f32_at = number_of(entry, "f32_offset");
+    const uint64_t n_blocks = json_number_of(entry, "blocks"),
+                   n = json_number_of(entry, "f32_count");
+    const uint64_t at = json_number_of(entry, "data_offset"),
+                   f32_at = json_number_of(entry, "f32_offset");
     if (d == NULL) fail_msg("no decoder for %s", name);
-    assert_int_equal(d->block, number_of(entry, "block_size"));
-    assert_int_equal(d->block_size, number_of(entry, "type_size"));
+    assert_int_equal(d->block, json_number_of(entry, "block_size"));
+    assert_int_equal(d->block_size, json_number_of(entry, "type_size"));
     assert_int_equal(n_blocks * d->block, n);
     assert_true(at + n_blocks * d->block_size <= blocks->size && f32_at + 4 * n <= expected->size);
     float *values = malloc(n * sizeof *values);
@@ -104,8 +100,9 @@ static void check_inspected(const char *dir, const struct bc_json *entry,
 {
     const char *name = bc_json_key(entry);
     const struct bc_type *type = bc_type_by_name(name, BITCONV_DIALECT_UPSTREAM);
-    const uint64_t n = number_of(entry, "f32_count");
-    const uint64_t at = number_of(entry, "data_offset"), f32_at = number_of(entry, "f32_offset");
+    const uint64_t n = json_number_of(entry, "f32_count");
+    const uint64_t at = json_number_of(entry, "data_offset"),
+                   f32_at = json_number_of(entry, "f32_offset");
     const struct bitconv_inspect_options options = {.tensor = "w", .dialect = "upstream"};
     struct bitconv_inspection *it = NULL;
     struct bitconv_error err = {0};
@@ -113,8 +110,8 @@ static void check_inspected(const char *dir, const struct bc_json *entry,
     assert_non_null(type);
     gguf_builder_string(&b, "general.architecture", "llama");
     gguf_builder_data(&b, "w", type->id, 2,
-                      (const uint64_t[]){type->block, number_of(entry, "blocks")},
-                      blocks->data + at, number_of(entry, "blocks") * type->block_size);
+                      (const uint64_t[]){type->block, json_number_of(entry, "blocks")},
+                      blocks->data + at, json_number_of(entry, "blocks") * type->block_size);
     char *path = gguf_builder_write(&b, dir, "t.gguf");
     if (bitconv_inspect(path, &options, NULL, &it, &err) != BITCONV_OK) fail_msg("%s", err.text);
     assert_int_equal(it->values->n, n);
@@ -198,7 +195,7 @@ static void check_pack(const char *name, const struct bc_json *entry, const floa
     struct bc_buf expected = bytes_of("stock/packs", what);
     const uint64_t n_blocks = n / d->block;
     assert_int_equal(expected.size, n_blocks * d->block_size);
-    assert_int_equal(expected.size, number_of(entry, "nbytes"));
+    assert_int_equal(expected.size, json_number_of(entry, "nbytes"));
     check_sha256(expected.data, expected.size, entry, "sha256", what);
     uint8_t *packed = malloc(expected.size);
     assert_non_null(packed);

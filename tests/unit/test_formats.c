@@ -15,11 +15,13 @@
 #include <string.h>
 
 #include "base/bytes.h"
-#include "base/file.h"
+#include "base/mem.h"
 #include "formats/block_pack.h"
 #include "formats/fingerprint.h"
 #include "quant/kernels.h"
 #include "support/rng.h"
+#include "support/spec_example.h"
+#include "support/trits.h"
 
 static struct bc_pack_shape shape_of(uint64_t cols, uint64_t rows, uint64_t slices)
 {
@@ -257,83 +259,13 @@ static void test_tail(void **state)
     }
 }
 
-/* A worked example of a description: the blocks "trits" and "hex" of formats/NAME.md. */
-struct example {
-    struct bc_pack_shape shape;
-    float scale;
-    int8_t trits[4096];
-    uint8_t bytes[4096];
-    size_t n_trits, n_bytes;
-};
-
-static char *read_text(const char *name)
-{
-    char path[512];
-    struct bc_file file;
-    struct bitconv_error err = {0};
-    snprintf(path, sizeof path, "%s/formats/%s.md", BITCONV_SOURCE_DIR, name);
-    if (bc_file_open(path, &file, &err) != BITCONV_OK) fail_msg("%s", err.text);
-    char *text = calloc(1, (size_t)file.size + 1);
-    assert_non_null(text);
-    memcpy(text, file.data, (size_t)file.size);
-    bc_file_close(&file);
-    return text;
-}
-
-static const char *after(const char *text, const char *mark)
-{
-    const char *found = strstr(text, mark);
-    if (found == NULL) fail_msg("no block %s", mark);
-    return found + strlen(mark);
-}
-
-static size_t read_hex(const char *text, uint8_t *bytes, size_t max)
-{
-    size_t n = 0;
-    const char *p = after(text, "```hex");
-    while (*p != '`') {
-        char *end;
-        const unsigned long byte = strtoul(p, &end, 16);
-        if (end == p) fail_msg("not hex: %.10s", p);
-        assert_true(n < max && byte < 256);
-        bytes[n++] = (uint8_t)byte;
-        for (p = end; *p == ' ' || *p == '\n'; p++)
-            continue;
-    }
-    return n;
-}
-
-static void read_example(const char *text, struct example *e)
-{
-    static const char alphabet[] = "-0+";
-    unsigned long long cols, rows, slices;
-    const char *p = after(text, "```trits ");
-    uint32_t tile[3] = {0, 0, 0}; /* tiled packs only */
-    const int n_read =
-        sscanf(p, "cols=%llu rows=%llu slices=%llu scale=%f tile=%" SCNu32 ",%" SCNu32 ",%" SCNu32,
-               &cols, &rows, &slices, &e->scale, &tile[0], &tile[1], &tile[2]);
-    assert_true(n_read == 4 || n_read == 7);
-    e->shape = shape_of(cols, rows, slices);
-    memcpy(e->shape.tile, tile, sizeof tile);
-    e->n_trits = 0;
-    for (p = strchr(p, '\n'); *p != '`'; p++) {
-        if (*p == '\n') continue;
-        assert_non_null(strchr(alphabet, *p));
-        assert_true(e->n_trits < sizeof e->trits);
-        e->trits[e->n_trits++] = (int8_t)(strchr(alphabet, *p) - alphabet - 1);
-    }
-    e->n_bytes = read_hex(p, e->bytes, sizeof e->bytes);
-}
-
 static void test_examples_of_the_descriptions(void **state)
 {
     (void)state;
     for (size_t i = 0; bc_format_at(i) != NULL; i++) {
         const struct bc_format *f = bc_format_at(i);
-        struct example e;
-        char *text = read_text(f->name);
-        read_example(text, &e);
-        assert_int_equal(e.n_trits, e.shape.n);
+        struct spec_example e;
+        spec_example_read(f->name, &e);
         e.shape = counted(&e.shape, e.trits);
         assert_int_equal(e.n_bytes, f->size(&e.shape));
         uint8_t *packed = pack_whole(f, bc_kernels_best(), &e.shape, e.trits, e.scale);
@@ -341,18 +273,7 @@ static void test_examples_of_the_descriptions(void **state)
         check_independent_reader(f, &e.shape, e.bytes, e.trits);
         assert_true(f->get_scale(&e.shape, e.bytes, 0) == e.scale);
         free(packed);
-        free(text);
     }
-}
-
-/* Trits of the golden generator: splitmix64 modulo 3. */
-static int8_t *mod3_new(uint64_t n, uint64_t seed)
-{
-    int8_t *trits = malloc(n);
-    assert_non_null(trits);
-    for (uint64_t i = 0; i < n; i++)
-        trits[i] = (int8_t)((int)(rng_next(&seed) % 3) - 1);
-    return trits;
 }
 
 static void fingerprint_hex(uint32_t n_dims, const uint64_t *ne, const float *scales,
@@ -396,7 +317,8 @@ static void test_fingerprints_of_known_tensors(void **state)
     (void)state;
     for (size_t i = 0; i < sizeof known / sizeof known[0]; i++) {
         const uint64_t n = known[i].ne[0] * known[i].ne[1] * known[i].ne[2];
-        int8_t *trits = mod3_new(n, known[i].seed);
+        int8_t *trits = trits_generate("mod3", known[i].seed, n);
+        assert_non_null(trits);
         char hex[33];
         for (uint64_t seed = 0; seed < 6; seed++) {
             fingerprint_hex(known[i].n_dims, known[i].ne,
@@ -434,13 +356,13 @@ static void test_fingerprint_example(void **state)
     uint8_t stream[256];
     char hex[33], hex_of_stream[33];
     (void)state;
-    char *text = read_text("fingerprint");
-    const size_t size = read_hex(text, stream, sizeof stream);
+    char *text = spec_text("fingerprint");
+    const size_t size = spec_hex_read("fingerprint", stream, sizeof stream);
     bc_hash128_hex(bc_hash128(stream, size), hex_of_stream);
     fingerprint_hex(2, ne, &scale, 1, trits, 5, 0, hex);
     assert_string_equal(hex, hex_of_stream);
-    assert_memory_equal(after(text, "```fingerprint\n"), hex, 32);
-    free(text);
+    assert_memory_equal(spec_after(text, "```fingerprint\n"), hex, 32);
+    bc_free(text);
 }
 
 static void test_fingerprint_of_a_model(void **state)

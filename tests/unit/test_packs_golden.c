@@ -20,83 +20,27 @@
 #include "base/json.h"
 #include "formats/format.h"
 #include "quant/quantize.h"
+#include "support/json_fields.h"
 #include "support/rng.h"
+#include "support/trits.h"
 
 static struct bc_json *expectations;
 static char folder[1024];
 
-static uint64_t number_of(const struct bc_json *entry, const char *key)
-{
-    uint64_t value = 0;
-    if (!bc_json_u64(bc_json_get(entry, key), &value)) fail_msg("no number %s", key);
-    return value;
-}
-
-static const char *string_of(const struct bc_json *entry, const char *key)
-{
-    const char *text = bc_json_string(bc_json_get(entry, key));
-    if (text == NULL) fail_msg("no string %s", key);
-    return text;
-}
-
 static struct bc_pack_shape shape_of(const struct bc_json *entry)
 {
     struct bc_pack_shape shape = {.slices = 1};
-    shape.cols = number_of(entry, "K");
-    shape.rows = number_of(entry, "M");
+    shape.cols = json_number_of(entry, "K");
+    shape.rows = json_number_of(entry, "M");
     shape.n = shape.cols * shape.rows;
     return shape;
 }
 
-/* The generators of expect.json's "generator" member; z is an output of splitmix64. */
-static int8_t mod3(uint64_t z)
-{
-    return (int8_t)((int)(z % 3) - 1);
-}
-
-static int8_t nozeros(uint64_t z)
-{
-    return (int8_t)(2 * (int)(z & 1) - 1);
-}
-
-static int8_t zeros90(uint64_t z)
-{
-    return (int8_t)((z >> 32) % 10 == 0 ? nozeros(z) : 0);
-}
-
-static int8_t allzero(uint64_t z)
-{
-    (void)z;
-    return 0;
-}
-
-static int8_t allneg(uint64_t z)
-{
-    (void)z;
-    return -1;
-}
-
 static int8_t *generate(const struct bc_json *entry, uint64_t n)
 {
-    static const struct {
-        const char *name;
-        int8_t (*trit)(uint64_t z);
-    } generators[] = {{"mod3", mod3},
-                      {"nozeros", nozeros},
-                      {"zeros90", zeros90},
-                      {"allzero", allzero},
-                      {"allneg", allneg}};
-    const char *name = string_of(entry, "generator");
-    size_t g = 0;
-    while (g < 5 && strcmp(generators[g].name, name) != 0)
-        g++;
-    if (g == 5) fail_msg("unknown generator %s", name);
-
-    int8_t *trits = malloc(n);
-    uint64_t rng = number_of(entry, "seed");
+    int8_t *trits =
+        trits_generate(json_string_of(entry, "generator"), json_number_of(entry, "seed"), n);
     assert_non_null(trits);
-    for (uint64_t i = 0; i < n; i++)
-        trits[i] = generators[g].trit(rng_next(&rng));
     return trits;
 }
 
@@ -105,9 +49,9 @@ static void check_sha256(const struct bc_json *entry, const char *key, const uin
 {
     char hex[65];
     bc_sha256_hex(data, size, hex);
-    if (strcmp(hex, string_of(entry, key)) != 0)
-        fail_msg("%" PRIu64 " x %" PRIu64 ": %s is %s, expected %s", number_of(entry, "M"),
-                 number_of(entry, "K"), key, hex, string_of(entry, key));
+    if (strcmp(hex, json_string_of(entry, key)) != 0)
+        fail_msg("%" PRIu64 " x %" PRIu64 ": %s is %s, expected %s", json_number_of(entry, "M"),
+                 json_number_of(entry, "K"), key, hex, json_string_of(entry, key));
 }
 
 static void check_entry(const struct bc_json *entry)
@@ -116,7 +60,7 @@ static void check_entry(const struct bc_json *entry)
     const struct bc_pack_shape shape = shape_of(entry);
     double scale = 0.0;
     assert_true(bc_json_f64(bc_json_get(entry, "scale"), &scale));
-    assert_int_equal(format->size(&shape), number_of(entry, "nbytes"));
+    assert_int_equal(format->size(&shape), json_number_of(entry, "nbytes"));
 
     int8_t *trits = generate(entry, shape.n);
     uint8_t *packed = malloc(format->size(&shape));
@@ -146,7 +90,7 @@ static const struct bc_json *entry_of_file(const struct bc_file *file)
     char hex[65];
     bc_sha256_hex(file->data, (size_t)file->size, hex);
     const struct bc_json *e = bc_json_first(bc_json_get(expectations, "i2_s"));
-    while (e != NULL && strcmp(string_of(e, "sha256"), hex) != 0)
+    while (e != NULL && strcmp(json_string_of(e, "sha256"), hex) != 0)
         e = bc_json_next(e);
     return e;
 }
@@ -185,7 +129,8 @@ static void test_odd_sizes(void **state)
         char why[256];
         const bool fits = bc_format_find("i2_s")->check(&shape, why, sizeof why);
         assert_int_equal(fits, bc_json_get(e, "error") == NULL);
-        if (fits) assert_int_equal(bc_format_find("i2_s")->size(&shape), number_of(e, "nbytes"));
+        if (fits)
+            assert_int_equal(bc_format_find("i2_s")->size(&shape), json_number_of(e, "nbytes"));
     }
     assert_true(n > 0);
 }
@@ -209,10 +154,10 @@ static float float_of(const char *how, uint64_t z, uint64_t i)
 static uint8_t *floats_new(const struct bc_json *entry, uint64_t n)
 {
     uint8_t *data = malloc(4 * n);
-    uint64_t rng = number_of(entry, "seed");
+    uint64_t rng = json_number_of(entry, "seed");
     assert_non_null(data);
     for (uint64_t i = 0; i < n; i++)
-        bc_put_f32(data + 4 * i, float_of(string_of(entry, "how"), rng_next(&rng), i));
+        bc_put_f32(data + 4 * i, float_of(json_string_of(entry, "how"), rng_next(&rng), i));
     return data;
 }
 
@@ -229,7 +174,7 @@ static void check_float_entry(const struct bc_json *entry)
     float mean = 0.0f;
     uint64_t nonfinite;
     assert_int_equal(bc_absmean(k, NULL, &values, false, &mean, &nonfinite, NULL), BITCONV_OK);
-    assert_int_equal(bc_f32_bits(mean), strtoul(string_of(expected, "scale_bits"), NULL, 16));
+    assert_int_equal(bc_f32_bits(mean), strtoul(json_string_of(expected, "scale_bits"), NULL, 16));
 
     float *w = malloc(shape.n * sizeof *w);
     int8_t *trits = malloc(shape.n);
@@ -241,7 +186,7 @@ static void check_float_entry(const struct bc_json *entry)
     format->put_scales(&shape, &mean, 1, packed);
     char hex[65];
     bc_sha256_hex(packed, format->size(&shape), hex);
-    assert_string_equal(hex, string_of(expected, "sha256"));
+    assert_string_equal(hex, json_string_of(expected, "sha256"));
     free(data);
     free(w);
     free(trits);

@@ -20,41 +20,28 @@
 #include "formats/format.h"
 #include "formats/tiling.h"
 #include "quant/kernels.h"
+#include "support/json_fields.h"
 #include "support/trits.h"
 
 static struct bc_json *expectations;
 static char golden[1024];
 static const struct bc_kernels *kernels;
 
-static uint64_t number_of(const struct bc_json *entry, const char *key)
-{
-    uint64_t value = 0;
-    if (!bc_json_u64(bc_json_get(entry, key), &value)) fail_msg("no number %s", key);
-    return value;
-}
-
-static const char *string_of(const struct bc_json *entry, const char *key)
-{
-    const char *text = bc_json_string(bc_json_get(entry, key));
-    if (text == NULL) fail_msg("no string %s", key);
-    return text;
-}
-
 static struct bc_pack_shape shape_of(const struct bc_json *entry)
 {
     struct bc_pack_shape shape = {.slices = 1};
-    shape.cols = number_of(entry, "K");
-    shape.rows = number_of(entry, "M");
+    shape.cols = json_number_of(entry, "K");
+    shape.rows = json_number_of(entry, "M");
     shape.n = shape.cols * shape.rows;
-    shape.tile[0] = (uint32_t)number_of(entry, "BM");
-    shape.tile[1] = (uint32_t)number_of(entry, "BK");
-    shape.tile[2] = (uint32_t)number_of(entry, "bm");
+    shape.tile[0] = (uint32_t)json_number_of(entry, "BM");
+    shape.tile[1] = (uint32_t)json_number_of(entry, "BK");
+    shape.tile[2] = (uint32_t)json_number_of(entry, "bm");
     return shape;
 }
 
 static enum bc_tiled_pack pack_of(const struct bc_json *entry)
 {
-    return strcmp(string_of(entry, "pack"), "tl1") == 0 ? BC_TILED_TL1 : BC_TILED_TL2;
+    return strcmp(json_string_of(entry, "pack"), "tl1") == 0 ? BC_TILED_TL1 : BC_TILED_TL2;
 }
 
 static void check_reader(const struct bc_format *f, const struct bc_pack_shape *shape,
@@ -74,25 +61,25 @@ static void check_reader(const struct bc_format *f, const struct bc_pack_shape *
 
 static void check_entry(const struct bc_json *entry)
 {
-    const struct bc_format *f = bc_format_find(string_of(entry, "pack"));
+    const struct bc_format *f = bc_format_find(json_string_of(entry, "pack"));
     const struct bc_pack_shape shape = shape_of(entry);
     const float scale = 0.5f;
     char why[400] = "", hex[65];
     assert_non_null(f);
     if (!f->check(&shape, why, sizeof why)) fail_msg("%s", why);
-    assert_int_equal(f->size(&shape), number_of(entry, "runtime_nbytes"));
+    assert_int_equal(f->size(&shape), json_number_of(entry, "runtime_nbytes"));
     if (bc_json_get(entry, "used_nbytes") != NULL)
-        assert_int_equal(f->trit_bytes(&shape), number_of(entry, "used_nbytes"));
+        assert_int_equal(f->trit_bytes(&shape), json_number_of(entry, "used_nbytes"));
 
     int8_t *trits =
-        trits_generate(string_of(entry, "generator"), number_of(entry, "seed"), shape.n);
+        trits_generate(json_string_of(entry, "generator"), json_number_of(entry, "seed"), shape.n);
     int8_t *back = malloc(shape.n);
     uint8_t *packed = malloc(f->size(&shape));
     assert_true(trits != NULL && back != NULL && packed != NULL);
     f->pack(kernels, &shape, trits, 0, shape.n, packed);
     f->put_scales(&shape, &scale, 1, packed);
-    bc_sha256_hex(packed, number_of(entry, "packed_nbytes"), hex);
-    if (strcmp(hex, string_of(entry, "packed_sha256")) != 0)
+    bc_sha256_hex(packed, json_number_of(entry, "packed_nbytes"), hex);
+    if (strcmp(hex, json_string_of(entry, "packed_sha256")) != 0)
         fail_msg("%s %" PRIu64 " x %" PRIu64 ": packed bytes differ", f->name, shape.rows,
                  shape.cols);
     assert_true(f->unpack(kernels, &shape, packed, 0, shape.n, back));
@@ -127,7 +114,7 @@ static void test_errors(void **state)
         if (bc_json_get(e, "error") == NULL) continue;
         const struct bc_pack_shape shape = shape_of(e);
         char why[400] = "";
-        assert_false(bc_format_find(string_of(e, "pack"))->check(&shape, why, sizeof why));
+        assert_false(bc_format_find(json_string_of(e, "pack"))->check(&shape, why, sizeof why));
         assert_string_equal(why, "TL2: bm = 64, it must be 32");
         n++;
     }
@@ -145,15 +132,15 @@ static void test_files(void **state)
         char path[2048], hex[65];
         struct bc_file file;
         struct bitconv_error err = {0};
-        snprintf(path, sizeof path, "%s/packs/%s", golden, string_of(e, "file"));
+        snprintf(path, sizeof path, "%s/packs/%s", golden, json_string_of(e, "file"));
         if (bc_file_open(path, &file, &err) != BITCONV_OK) fail_msg("%s", err.text);
         bc_sha256_hex(file.data, (size_t)file.size, hex);
-        if (strcmp(hex, string_of(e, "packed_sha256")) == 0) {
+        if (strcmp(hex, json_string_of(e, "packed_sha256")) == 0) {
             const struct bc_pack_shape shape = shape_of(e);
             int8_t *trits =
-                trits_generate(string_of(e, "generator"), number_of(e, "seed"), shape.n);
+                trits_generate(json_string_of(e, "generator"), json_number_of(e, "seed"), shape.n);
             assert_non_null(trits);
-            check_reader(bc_format_find(string_of(e, "pack")), &shape, file.data, trits);
+            check_reader(bc_format_find(json_string_of(e, "pack")), &shape, file.data, trits);
             free(trits);
             n++;
         }
@@ -174,7 +161,7 @@ static void test_defaults(void **state)
         enum bc_tiling_source source;
         uint32_t tile[3];
         char why[400] = "";
-        if (strncmp(string_of(e, "preset"), "small", 5) == 0) continue;
+        if (strncmp(json_string_of(e, "preset"), "small", 5) == 0) continue;
         assert_true(bc_tiling_choose(NULL, pack_of(e), shape.rows, shape.cols, tile, &source, why,
                                      sizeof why));
         assert_int_equal(source, BC_TILING_PUBLISHED);
