@@ -14,9 +14,6 @@
 
 enum { WHY_SIZE = 512 };
 
-static const char *const pack_names[BC_CODEGEN_PACKS] = {"tl1", "tl2"};
-static const char *const ini_names[BC_CODEGEN_PACKS] = {"kernel_config-tl1.ini",
-                                                        "kernel_config-tl2.ini"};
 static const char header_name[] = "bitconv_tl_kernels.h";
 
 /* What the caller gets, with its memory. */
@@ -45,7 +42,7 @@ static enum bitconv_status check_options(struct run *r, struct bitconv_error *er
     const char *pack = o->pack != NULL ? o->pack : "both";
     const bool both = strcmp(pack, "both") == 0;
     for (size_t i = 0; i < BC_CODEGEN_PACKS; i++)
-        r->wanted[i] = both || strcmp(pack, pack_names[i]) == 0;
+        r->wanted[i] = both || strcmp(pack, bc_codegen_packs[i].name) == 0;
     if (!r->wanted[BC_TILED_TL1] && !r->wanted[BC_TILED_TL2])
         return bc_fail(err, BITCONV_E_ARG, "the pack is '%s', tl1, tl2 or both was expected", pack);
     if (o->model != NULL && o->n_shapes > 0)
@@ -167,11 +164,13 @@ static enum bitconv_status make_kernels(struct run *r, enum bc_tiled_pack pack,
                                         struct bitconv_error *err)
 {
     struct bitconv_codegen_result *const result = &r->result->public;
-    const struct bc_format *format = bc_format_find(pack_names[pack]);
+    const struct bc_format *format = bc_format_find(bc_codegen_packs[pack].name);
     for (size_t i = 0; i < r->shapes.n; i++) {
         const struct bc_codegen_shape *s = &r->shapes.items[i];
-        struct bitconv_codegen_kernel k = {
-            .pack = pack_names[pack], .rows = s->rows, .cols = s->cols, .n_tensors = s->n_tensors};
+        struct bitconv_codegen_kernel k = {.pack = bc_codegen_packs[pack].name,
+                                           .rows = s->rows,
+                                           .cols = s->cols,
+                                           .n_tensors = s->n_tensors};
         char why[WHY_SIZE] = "";
         k.source = choose(r, s, pack, k.tile, why);
         if (k.source == NULL) {
@@ -251,7 +250,8 @@ static enum bitconv_status write_texts(struct run *r, struct output *outputs,
         const size_t n = r->first[pack + 1] - r->first[pack];
         if (n == 0 || (named && o->ini == NULL)) continue;
         bc_codegen_ini(result->kernels + r->first[pack], n, &outputs[pack].text);
-        BC_TRY(write_output(r, &outputs[pack], path_of(r, o->ini, ini_names[pack]), err));
+        BC_TRY(write_output(r, &outputs[pack], path_of(r, o->ini, bc_codegen_packs[pack].ini_name),
+                            err));
     }
     if (named && o->header == NULL) return BITCONV_OK;
     struct output *header = &outputs[BC_CODEGEN_PACKS];

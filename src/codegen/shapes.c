@@ -11,10 +11,10 @@
 
 enum { MAX_SHAPES = 1000 };
 
-/* By enum bc_tiled_pack. */
-static const struct {
-    const char *name, *type_name;
-} pack_rows[BC_CODEGEN_PACKS] = {{"tl1", "TL1"}, {"tl2", "TL2"}};
+const struct bc_codegen_pack bc_codegen_packs[BC_CODEGEN_PACKS] = {
+    {"tl1", "TL1", "kernel_config-tl1.ini"},
+    {"tl2", "TL2", "kernel_config-tl2.ini"},
+};
 
 enum bitconv_status bc_codegen_shape(struct bc_codegen_shapes *shapes, uint64_t rows, uint64_t cols,
                                      uint64_t slices, struct bc_codegen_shape **out,
@@ -125,9 +125,9 @@ static enum bitconv_status add_stated(const struct bc_stated *stated, const char
 {
     const struct bc_stated_tensor *s = bc_stated_find(stated, t->name, t->name_len);
     for (size_t i = 0; i < BC_CODEGEN_PACKS; i++) {
-        if (s != NULL && s->tile[0] != 0 && names_pack(s, pack_rows[i].name))
+        if (s != NULL && s->tile[0] != 0 && names_pack(s, bc_codegen_packs[i].name))
             BC_TRY(bc_codegen_put_tile(shape, shape->stated[i], s->tile, path, err));
-        else if (strcmp(t->type_name, pack_rows[i].type_name) == 0)
+        else if (strcmp(t->type_name, bc_codegen_packs[i].type_name) == 0)
             shape->unstated[i] = true;
     }
     return BITCONV_OK;

@@ -7,7 +7,13 @@
 #include "bitconv/codegen.h"
 #include "formats/tiling.h"
 
-enum { BC_CODEGEN_PACKS = 2 }; /* enum bc_tiled_pack */
+/* The packs that kernels are made for, by enum bc_tiled_pack. */
+enum { BC_CODEGEN_PACKS = 2 };
+struct bc_codegen_pack {
+    const char *name, *type_name;
+    const char *ini_name; /* of the configuration that is written */
+};
+extern const struct bc_codegen_pack bc_codegen_packs[BC_CODEGEN_PACKS];
 
 struct bc_codegen_shape {
     uint64_t rows, cols;
