@@ -104,11 +104,7 @@ static void write_rate(struct bc_jw *w, const struct bitconv_model_bench *bench,
     bc_jw_key_string(w, "test", r->is_prompt ? "prompt" : "generation");
     bc_jw_key_u64(w, "n_tokens", r->n_tokens);
     write_measured(w, "tokens_per_second", &r->rate);
-    bc_jw_key(w, "bound_share");
-    if (r->bound_share > 0)
-        bc_jw_f64(w, r->bound_share);
-    else
-        bc_jw_null(w);
+    bc_jw_key_known_f64(w, "bound_share", r->bound_share > 0, r->bound_share);
     bc_jw_end_object(w);
 }
 

@@ -114,11 +114,7 @@ static void write_format(struct bc_jw *w, const struct bitconv_format_info *f)
     bc_jw_key_bool(w, "ternary", f->ternary);
     bc_jw_key_count(w, "block", f->block);
     bc_jw_key_count(w, "block_bytes", f->block_size);
-    bc_jw_key(w, "bits_per_weight");
-    if (f->bits_per_weight > 0)
-        bc_jw_f64(w, f->bits_per_weight);
-    else
-        bc_jw_null(w);
+    bc_jw_key_known_f64(w, "bits_per_weight", f->bits_per_weight > 0, f->bits_per_weight);
     bc_jw_key_bool(w, "convert", f->writes);
     bc_jw_key_bool(w, "values", f->decodes);
     bc_jw_key_string(w, "refusal", f->refusal);

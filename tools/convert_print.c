@@ -290,16 +290,6 @@ static void json_types(struct bc_jw *w, const struct bitconv_conversion *c)
     bc_jw_end_object(w);
 }
 
-/* A number, or null where the tensor has none. */
-static void json_number(struct bc_jw *w, const char *key, bool known, double value)
-{
-    bc_jw_key(w, key);
-    if (known)
-        bc_jw_f64(w, value);
-    else
-        bc_jw_null(w);
-}
-
 static void json_tensor(struct bc_jw *w, const struct bitconv_converted_tensor *t)
 {
     const bool ternary = t->how != NULL;
@@ -309,15 +299,11 @@ static void json_tensor(struct bc_jw *w, const struct bitconv_converted_tensor *
     bc_jw_key_string(w, "type", t->type);
     bc_jw_key_string(w, "pack", t->pack);
     bc_jw_key_string(w, "how", t->how);
-    json_number(w, "zeros", ternary, t->zeros);
-    json_number(w, "entropy_bound", ternary, t->entropy_bound);
-    bc_jw_key(w, "scale");
-    if (ternary && t->scale != 0.0f)
-        bc_jw_f32(w, t->scale);
-    else
-        bc_jw_null(w);
-    json_number(w, "relative_error", ternary, t->relative_error);
-    json_number(w, "scale_error", ternary, t->scale_error);
+    bc_jw_key_known_f64(w, "zeros", ternary, t->zeros);
+    bc_jw_key_known_f64(w, "entropy_bound", ternary, t->entropy_bound);
+    bc_jw_key_known_f32(w, "scale", ternary && t->scale != 0.0f, t->scale);
+    bc_jw_key_known_f64(w, "relative_error", ternary, t->relative_error);
+    bc_jw_key_known_f64(w, "scale_error", ternary, t->scale_error);
     bc_jw_key_u64s(w, "shape", t->ne, t->n_dims);
     bc_jw_key(w, "bytes");
     bc_jw_u64(w, t->size);

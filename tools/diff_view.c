@@ -205,11 +205,7 @@ static void write_tensor(struct bc_jw *w, const struct bitconv_diff_tensor *t)
     bc_jw_key_u64(w, "values", t->n_values);
     if (by_value) {
         bc_jw_key_u64(w, "different", t->n_different);
-        bc_jw_key(w, "first_different");
-        if (t->n_different != 0)
-            bc_jw_u64(w, t->first_different);
-        else
-            bc_jw_null(w);
+        bc_jw_key_known_u64(w, "first_different", t->n_different != 0, t->first_different);
         bc_jw_key(w, "max_difference");
         bc_jw_f64(w, t->max_difference);
         bc_jw_key(w, "largest");

@@ -87,11 +87,7 @@ static void write_model(struct bc_jw *w, const struct bitconv_model_summary *m)
     bc_jw_key_count(w, "head_dim", m->head_dim);
     bc_jw_key_count(w, "vocab_size", m->vocab_size);
     bc_jw_key_count(w, "context_length", m->context_length);
-    bc_jw_key(w, "rope_theta");
-    if (m->rope_theta != 0)
-        bc_jw_f64(w, m->rope_theta);
-    else
-        bc_jw_null(w);
+    bc_jw_key_known_f64(w, "rope_theta", m->rope_theta != 0, m->rope_theta);
     bc_jw_key_string(w, "rope_scaling", m->rope_scaling);
     bc_jw_key_string(w, "quantization", m->quantization);
     bc_jw_key_string(w, "hidden_act", m->hidden_act);
@@ -126,11 +122,7 @@ static void write_sizes(struct bc_jw *w, const struct bitconv_tensor_stats *s)
     bc_jw_key(w, "sizes");
     bc_jw_begin_object(w);
     for (size_t i = 0; i < s->n_sizes; i++) {
-        bc_jw_key(w, s->sizes[i].pack);
-        if (s->sizes[i].bytes != 0)
-            bc_jw_u64(w, s->sizes[i].bytes);
-        else
-            bc_jw_null(w);
+        bc_jw_key_known_u64(w, s->sizes[i].pack, s->sizes[i].bytes != 0, s->sizes[i].bytes);
     }
     bc_jw_end_object(w);
 }
@@ -187,16 +179,8 @@ static void write_tensor(struct bc_jw *w, const struct inspect_view *view,
     bc_jw_key_u64(w, "bytes", t->size);
     bc_jw_key_f64(w, "bits_per_weight", t->bits_per_weight);
     bc_jw_key_string(w, "pack", t->pack);
-    bc_jw_key(w, "scale");
-    if (s->kind == BITCONV_STATS_TERNARY)
-        bc_jw_f32(w, s->scale);
-    else
-        bc_jw_null(w);
-    bc_jw_key(w, "zeros");
-    if (s->kind != BITCONV_STATS_NONE)
-        bc_jw_f64(w, s->zeros);
-    else
-        bc_jw_null(w);
+    bc_jw_key_known_f32(w, "scale", s->kind == BITCONV_STATS_TERNARY, s->scale);
+    bc_jw_key_known_f64(w, "zeros", s->kind != BITCONV_STATS_NONE, s->zeros);
     bc_jw_key_string(w, "fingerprint", t->fingerprint[0] != '\0' ? t->fingerprint : NULL);
     bc_jw_key_string(w, "xxh3", t->xxh3[0] != '\0' ? t->xxh3 : NULL);
     if (view->stats) write_stats(w, s);

@@ -78,15 +78,6 @@ static void json_layer(struct bc_jw *w, const struct bitconv_sparse_layer *l, bo
     bc_jw_end_object(w);
 }
 
-static void json_or_null(struct bc_jw *w, const char *key, bool is, double value)
-{
-    bc_jw_key(w, key);
-    if (is)
-        bc_jw_f64(w, value);
-    else
-        bc_jw_null(w);
-}
-
 static void json_quality(struct bc_jw *w, const char *key, const struct bitconv_sparse_report *r,
                          const struct bitconv_sparse_quality *q, bool explained)
 {
@@ -101,8 +92,8 @@ static void json_quality(struct bc_jw *w, const char *key, const struct bitconv_
     json_layer(w, &q->total, explained);
     bc_jw_key_f64(w, "hidden_error", q->hidden_error);
     bc_jw_key_f64(w, "cosine", q->cosine);
-    json_or_null(w, "logits_error", q->has_logits, q->logits_error);
-    json_or_null(w, "top1_agreement", q->has_logits, q->top1);
+    bc_jw_key_known_f64(w, "logits_error", q->has_logits, q->logits_error);
+    bc_jw_key_known_f64(w, "top1_agreement", q->has_logits, q->top1);
     bc_jw_key(w, "layers");
     bc_jw_begin_array(w);
     for (uint32_t i = 0; i < r->n_layers; i++)
@@ -122,7 +113,7 @@ static void json_predictor(struct bc_jw *w, const struct bitconv_sparse_report *
     bc_jw_key_u64(w, "rank", r->rank);
     bc_jw_key_string(w, "rule", r->by_threshold ? "threshold" : "top_k");
     bc_jw_key_count(w, "top_k", r->by_threshold ? 0 : r->top_k);
-    json_or_null(w, "threshold", r->by_threshold, r->threshold);
+    bc_jw_key_known_f64(w, "threshold", r->by_threshold, r->threshold);
     bc_jw_key_f64(w, "ridge", r->ridge);
     bc_jw_key_u64(w, "samples", r->n_samples);
 }

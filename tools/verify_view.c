@@ -138,17 +138,9 @@ static void write_tensor(struct bc_jw *w, const struct bitconv_verified_tensor *
     bc_jw_key_string(w, "pack", t->pack);
     bc_jw_key(w, "ok");
     bc_jw_bool(w, t->ok);
-    bc_jw_key(w, "scale");
-    if (t->pack != NULL)
-        bc_jw_f32(w, t->scale);
-    else
-        bc_jw_null(w);
+    bc_jw_key_known_f32(w, "scale", t->pack != NULL, t->scale);
     bc_jw_key_string(w, "scale_form", t->scale_form);
-    bc_jw_key(w, "zeros");
-    if (t->pack != NULL)
-        bc_jw_f64(w, t->zeros);
-    else
-        bc_jw_null(w);
+    bc_jw_key_known_f64(w, "zeros", t->pack != NULL, t->zeros);
     bc_jw_key_string(w, "fingerprint", t->fingerprint[0] != '\0' ? t->fingerprint : NULL);
     bc_jw_key_string(w, "xxh3", t->xxh3);
     bc_jw_key_string(w, "problem", t->problem);
@@ -158,11 +150,7 @@ static void write_tensor(struct bc_jw *w, const struct bitconv_verified_tensor *
 /* JSON has no infinities and no NaN. */
 static void key_number(struct bc_jw *w, const char *key, bool there, double value)
 {
-    bc_jw_key(w, key);
-    if (there && isfinite(value))
-        bc_jw_f64(w, value);
-    else
-        bc_jw_null(w);
+    bc_jw_key_known_f64(w, key, there && isfinite(value), value);
 }
 
 static void write_distance(struct bc_jw *w, const struct bitconv_distance *d)

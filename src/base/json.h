@@ -88,6 +88,10 @@ void bc_jw_key_u64(struct bc_jw *w, const char *key, uint64_t value);
 void bc_jw_key_count(struct bc_jw *w, const char *key,
                      uint64_t value); /* 0 writes null: not known */
 void bc_jw_key_f64(struct bc_jw *w, const char *key, double value);
+/* null unless `known` */
+void bc_jw_key_known_u64(struct bc_jw *w, const char *key, bool known, uint64_t value);
+void bc_jw_key_known_f32(struct bc_jw *w, const char *key, bool known, float value);
+void bc_jw_key_known_f64(struct bc_jw *w, const char *key, bool known, double value);
 void bc_jw_key_bool(struct bc_jw *w, const char *key, bool value);
 /* The same with an array of n values. */
 void bc_jw_key_strings(struct bc_jw *w, const char *key, const char *const *values, size_t n);

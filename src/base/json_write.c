@@ -203,9 +203,32 @@ void bc_jw_key_u64(struct bc_jw *w, const char *key, uint64_t value)
 
 void bc_jw_key_count(struct bc_jw *w, const char *key, uint64_t value)
 {
+    bc_jw_key_known_u64(w, key, value != 0, value);
+}
+
+void bc_jw_key_known_u64(struct bc_jw *w, const char *key, bool known, uint64_t value)
+{
     bc_jw_key(w, key);
-    if (value != 0)
+    if (known)
         bc_jw_u64(w, value);
+    else
+        bc_jw_null(w);
+}
+
+void bc_jw_key_known_f32(struct bc_jw *w, const char *key, bool known, float value)
+{
+    bc_jw_key(w, key);
+    if (known)
+        bc_jw_f32(w, value);
+    else
+        bc_jw_null(w);
+}
+
+void bc_jw_key_known_f64(struct bc_jw *w, const char *key, bool known, double value)
+{
+    bc_jw_key(w, key);
+    if (known)
+        bc_jw_f64(w, value);
     else
         bc_jw_null(w);
 }

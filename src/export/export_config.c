@@ -131,11 +131,7 @@ static bool put_window(struct bc_jw *w, const struct bc_exporter *e)
     if (rule == BC_SLIDING_NONE) return false;
     for (uint32_t i = 0; has && i < hp->n_layers; i++)
         all = all && hp->layer_is_local[i];
-    bc_jw_key(w, "sliding_window");
-    if (has)
-        bc_jw_u64(w, hp->sliding_window);
-    else
-        bc_jw_null(w);
+    bc_jw_key_known_u64(w, "sliding_window", has, hp->sliding_window);
     if (rule == BC_SLIDING_QWEN) {
         bc_jw_key_bool(w, "use_sliding_window", has);
         if (all) bc_jw_key_u64(w, "max_window_layers", 0);

@@ -5,25 +5,8 @@
 #include <string.h>
 
 #include "export/export_vocab.h"
+#include "model/sentencepiece.h"
 
-enum { WIRE_VARINT = 0, WIRE_BYTES = 2, WIRE_32 = 5 };
-enum { MODEL_PIECES = 1, MODEL_TRAINER = 2, MODEL_NORMALIZER = 3 };
-enum { PIECE_TEXT = 1, PIECE_SCORE = 2, PIECE_TYPE = 3 };
-enum {
-    TRAINER_TYPE = 3,
-    TRAINER_VOCAB_SIZE = 4,
-    TRAINER_BYTE_FALLBACK = 35,
-    TRAINER_UNK = 40,
-    TRAINER_BOS = 41,
-    TRAINER_EOS = 42,
-    TRAINER_PAD = 43
-};
-enum {
-    NORMALIZER_NAME = 1,
-    NORMALIZER_CHARSMAP = 2,
-    NORMALIZER_DUMMY_PREFIX = 3,
-    NORMALIZER_EXTRA_SPACES = 4
-};
 enum { TYPE_BPE = 2 };
 
 static void put_varint(struct bc_buf *out, uint64_t value)
@@ -37,13 +20,13 @@ static void put_varint(struct bc_buf *out, uint64_t value)
 
 static void put_number(struct bc_buf *out, uint32_t field, uint64_t value)
 {
-    put_varint(out, (uint64_t)field << 3 | WIRE_VARINT);
+    put_varint(out, (uint64_t)field << 3 | BC_WIRE_VARINT);
     put_varint(out, value);
 }
 
 static void put_bytes(struct bc_buf *out, uint32_t field, const void *data, size_t size)
 {
-    put_varint(out, (uint64_t)field << 3 | WIRE_BYTES);
+    put_varint(out, (uint64_t)field << 3 | BC_WIRE_BYTES);
     put_varint(out, size);
     bc_buf_append(out, data, size);
 }
@@ -59,11 +42,11 @@ static void put_piece(struct bc_buf *out, const struct bc_export_token *t, struc
     /* converters read user-defined pieces as normal ones and declare them beside the model */
     const uint64_t type = t->type == BC_TOKEN_USER_DEFINED ? BC_TOKEN_NORMAL : t->type;
     bc_buf_clear(scratch);
-    put_bytes(scratch, PIECE_TEXT, t->text, t->len);
-    put_varint(scratch, PIECE_SCORE << 3 | WIRE_32);
+    put_bytes(scratch, BC_SPM_PIECE_TEXT, t->text, t->len);
+    put_varint(scratch, BC_SPM_PIECE_SCORE << 3 | BC_WIRE_32);
     bc_buf_f32(scratch, t->score);
-    if (type != BC_TOKEN_NORMAL) put_number(scratch, PIECE_TYPE, type);
-    put_message(out, MODEL_PIECES, scratch);
+    if (type != BC_TOKEN_NORMAL) put_number(scratch, BC_SPM_PIECE_TYPE, type);
+    put_message(out, BC_SPM_PIECES, scratch);
 }
 
 /* -1 is a negative int32: ten bytes of varint. */
@@ -80,14 +63,14 @@ static void put_trainer(struct bc_buf *out, const struct bc_export_vocab *v, str
     for (uint32_t id = 0; id < v->n_pieces; id++)
         has_bytes = has_bytes || v->tokens[id].type == BC_TOKEN_BYTE;
     bc_buf_clear(scratch);
-    put_number(scratch, TRAINER_TYPE, TYPE_BPE);
-    put_number(scratch, TRAINER_VOCAB_SIZE, v->n_pieces);
-    if (has_bytes) put_number(scratch, TRAINER_BYTE_FALLBACK, 1);
-    put_id(scratch, v, TRAINER_UNK, BC_SPECIAL_UNK);
-    put_id(scratch, v, TRAINER_BOS, BC_SPECIAL_BOS);
-    put_id(scratch, v, TRAINER_EOS, BC_SPECIAL_EOS);
-    put_id(scratch, v, TRAINER_PAD, BC_SPECIAL_PAD);
-    put_message(out, MODEL_TRAINER, scratch);
+    put_number(scratch, BC_SPM_TRAINER_TYPE, TYPE_BPE);
+    put_number(scratch, BC_SPM_TRAINER_VOCAB_SIZE, v->n_pieces);
+    if (has_bytes) put_number(scratch, BC_SPM_TRAINER_BYTE_FALLBACK, 1);
+    put_id(scratch, v, BC_SPM_TRAINER_UNK, BC_SPECIAL_UNK);
+    put_id(scratch, v, BC_SPM_TRAINER_BOS, BC_SPECIAL_BOS);
+    put_id(scratch, v, BC_SPM_TRAINER_EOS, BC_SPECIAL_EOS);
+    put_id(scratch, v, BC_SPM_TRAINER_PAD, BC_SPECIAL_PAD);
+    put_message(out, BC_SPM_TRAINER, scratch);
 }
 
 static void put_normalizer(struct bc_buf *out, const struct bc_export_vocab *v,
@@ -102,11 +85,11 @@ static void put_normalizer(struct bc_buf *out, const struct bc_export_vocab *v,
     bool remove = false;
     (void)bitconv_gguf_value_bool(extra, &remove);
     bc_buf_clear(scratch);
-    put_bytes(scratch, NORMALIZER_NAME, mapped ? "nmt_nfkc" : "identity", 8);
-    if (mapped) put_bytes(scratch, NORMALIZER_CHARSMAP, map->data, (size_t)map->size);
-    put_number(scratch, NORMALIZER_DUMMY_PREFIX, v->space_prefix);
-    put_number(scratch, NORMALIZER_EXTRA_SPACES, remove);
-    put_message(out, MODEL_NORMALIZER, scratch);
+    put_bytes(scratch, BC_SPM_NORMALIZER_NAME, mapped ? "nmt_nfkc" : "identity", 8);
+    if (mapped) put_bytes(scratch, BC_SPM_NORMALIZER_CHARSMAP, map->data, (size_t)map->size);
+    put_number(scratch, BC_SPM_NORMALIZER_DUMMY_PREFIX, v->space_prefix);
+    put_number(scratch, BC_SPM_NORMALIZER_EXTRA_SPACES, remove);
+    put_message(out, BC_SPM_NORMALIZER, scratch);
 }
 
 void bc_export_spm(const struct bc_export_vocab *v, struct bc_buf *out)

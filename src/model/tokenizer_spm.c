@@ -8,27 +8,13 @@
 #include "base/cursor.h"
 #include "base/error.h"
 #include "base/utf8.h"
+#include "model/sentencepiece.h"
 #include "model/tokenizer_load.h"
-
-enum wire { WIRE_VARINT = 0, WIRE_64 = 1, WIRE_BYTES = 2, WIRE_32 = 5 };
-
-enum { MODEL_PIECES = 1, MODEL_TRAINER = 2, MODEL_NORMALIZER = 3 };
-enum { PIECE_TEXT = 1, PIECE_SCORE = 2, PIECE_TYPE = 3 };
-enum {
-    TRAINER_TYPE = 3,
-    TRAINER_SUFFIX = 24,
-    TRAINER_UNK = 40,
-    TRAINER_BOS = 41,
-    TRAINER_EOS = 42,
-    TRAINER_PAD = 43
-};
-enum { NORMALIZER_CHARSMAP = 2, NORMALIZER_DUMMY_PREFIX = 3, NORMALIZER_EXTRA_SPACES = 4 };
-enum { NORMALIZER_ESCAPE = 5 };
 
 /* One field of a message. `number` holds varints and fixed32; `data`/`size` hold bytes. */
 struct field {
     uint32_t id;
-    enum wire wire;
+    enum bc_wire wire;
     uint64_t number;
     const uint8_t *data;
     uint64_t size;
@@ -52,19 +38,19 @@ static bool next_field(struct bc_cursor *c, struct field *f)
 {
     if (c->overrun || c->pos == c->size) return false;
     const uint64_t key = varint(c);
-    *f = (struct field){.id = (uint32_t)(key >> 3), .wire = (enum wire)(key & 7)};
+    *f = (struct field){.id = (uint32_t)(key >> 3), .wire = (enum bc_wire)(key & 7)};
     if (key >> 3 == 0 || key >> 3 > 0x1fffffff) c->overrun = true;
     switch (f->wire) {
-    case WIRE_VARINT:
+    case BC_WIRE_VARINT:
         f->number = varint(c);
         break;
-    case WIRE_64:
+    case BC_WIRE_64:
         f->number = bc_cursor_u64(c);
         break;
-    case WIRE_32:
+    case BC_WIRE_32:
         f->number = bc_cursor_u32(c);
         break;
-    case WIRE_BYTES:
+    case BC_WIRE_BYTES:
         f->size = varint(c);
         f->data = bc_cursor_take(c, f->size);
         break;
@@ -74,7 +60,7 @@ static bool next_field(struct bc_cursor *c, struct field *f)
     return !c->overrun;
 }
 
-static bool is(const struct field *f, uint32_t id, enum wire wire)
+static bool is(const struct field *f, uint32_t id, enum bc_wire wire)
 {
     return f->id == id && f->wire == wire;
 }
@@ -90,12 +76,12 @@ static enum bitconv_status add_piece(const struct field *message, struct bc_voca
     uint64_t type = BC_TOKEN_NORMAL;
     const uint64_t id = vocab->n_tokens;
     while (next_field(&c, &f)) {
-        if (is(&f, PIECE_TEXT, WIRE_BYTES)) {
+        if (is(&f, BC_SPM_PIECE_TEXT, BC_WIRE_BYTES)) {
             text = (const char *)f.data;
             len = (size_t)f.size;
-        } else if (is(&f, PIECE_SCORE, WIRE_32)) {
+        } else if (is(&f, BC_SPM_PIECE_SCORE, BC_WIRE_32)) {
             score = bc_f32_from_bits((uint32_t)f.number);
-        } else if (is(&f, PIECE_TYPE, WIRE_VARINT)) {
+        } else if (is(&f, BC_SPM_PIECE_TYPE, BC_WIRE_VARINT)) {
             type = f.number;
         }
     }
@@ -126,12 +112,13 @@ static bool read_trainer(const struct field *message, struct bc_vocab *vocab)
     struct field f;
     vocab->spm_algorithm = BC_SPM_UNIGRAM; /* the proto's default */
     while (next_field(&c, &f)) {
-        if (is(&f, TRAINER_TYPE, WIRE_VARINT)) vocab->spm_algorithm = f.number;
-        if (is(&f, TRAINER_SUFFIX, WIRE_VARINT)) vocab->whitespace_is_suffix = f.number != 0;
-        if (is(&f, TRAINER_UNK, WIRE_VARINT)) vocab->spm_unk = id_of(f.number);
-        if (is(&f, TRAINER_BOS, WIRE_VARINT)) vocab->spm_bos = id_of(f.number);
-        if (is(&f, TRAINER_EOS, WIRE_VARINT)) vocab->spm_eos = id_of(f.number);
-        if (is(&f, TRAINER_PAD, WIRE_VARINT)) vocab->spm_pad = id_of(f.number);
+        if (is(&f, BC_SPM_TRAINER_TYPE, BC_WIRE_VARINT)) vocab->spm_algorithm = f.number;
+        if (is(&f, BC_SPM_TRAINER_SUFFIX, BC_WIRE_VARINT))
+            vocab->whitespace_is_suffix = f.number != 0;
+        if (is(&f, BC_SPM_TRAINER_UNK, BC_WIRE_VARINT)) vocab->spm_unk = id_of(f.number);
+        if (is(&f, BC_SPM_TRAINER_BOS, BC_WIRE_VARINT)) vocab->spm_bos = id_of(f.number);
+        if (is(&f, BC_SPM_TRAINER_EOS, BC_WIRE_VARINT)) vocab->spm_eos = id_of(f.number);
+        if (is(&f, BC_SPM_TRAINER_PAD, BC_WIRE_VARINT)) vocab->spm_pad = id_of(f.number);
     }
     return !c.overrun;
 }
@@ -141,11 +128,13 @@ static bool read_normalizer(const struct field *message, struct bc_vocab *vocab)
     struct bc_cursor c = bc_cursor_make(message->data, message->size);
     struct field f;
     while (next_field(&c, &f)) {
-        if (is(&f, NORMALIZER_DUMMY_PREFIX, WIRE_VARINT)) vocab->space_prefix = f.number != 0;
-        if (is(&f, NORMALIZER_EXTRA_SPACES, WIRE_VARINT))
+        if (is(&f, BC_SPM_NORMALIZER_DUMMY_PREFIX, BC_WIRE_VARINT))
+            vocab->space_prefix = f.number != 0;
+        if (is(&f, BC_SPM_NORMALIZER_EXTRA_SPACES, BC_WIRE_VARINT))
             vocab->remove_extra_whitespaces = f.number != 0;
-        if (is(&f, NORMALIZER_ESCAPE, WIRE_VARINT)) vocab->escape_whitespaces = f.number != 0;
-        if (is(&f, NORMALIZER_CHARSMAP, WIRE_BYTES)) {
+        if (is(&f, BC_SPM_NORMALIZER_ESCAPE, BC_WIRE_VARINT))
+            vocab->escape_whitespaces = f.number != 0;
+        if (is(&f, BC_SPM_NORMALIZER_CHARSMAP, BC_WIRE_BYTES)) {
             bc_buf_clear(&vocab->charsmap);
             bc_buf_append(&vocab->charsmap, f.data, (size_t)f.size);
         }
@@ -185,9 +174,9 @@ enum bitconv_status bc_read_spm(const uint8_t *data, size_t size, struct bc_voca
     vocab->spm_eos = 2;
     uint64_t start = c.pos;
     for (; ok && next_field(&c, &f); start = c.pos) {
-        if (is(&f, MODEL_PIECES, WIRE_BYTES)) BC_TRY(add_piece(&f, vocab, err));
-        if (is(&f, MODEL_TRAINER, WIRE_BYTES)) ok = read_trainer(&f, vocab);
-        if (is(&f, MODEL_NORMALIZER, WIRE_BYTES)) ok = read_normalizer(&f, vocab);
+        if (is(&f, BC_SPM_PIECES, BC_WIRE_BYTES)) BC_TRY(add_piece(&f, vocab, err));
+        if (is(&f, BC_SPM_TRAINER, BC_WIRE_BYTES)) ok = read_trainer(&f, vocab);
+        if (is(&f, BC_SPM_NORMALIZER, BC_WIRE_BYTES)) ok = read_normalizer(&f, vocab);
     }
     if (!ok || c.overrun)
         return bc_fail_at(err, BITCONV_E_CORRUPT, start,

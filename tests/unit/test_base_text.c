@@ -175,6 +175,12 @@ static void test_writer_members(void **state)
     bc_jw_key_count(&w, "some", 7);
     bc_jw_key_f64(&w, "f", 0.5);
     bc_jw_key_bool(&w, "b", false);
+    bc_jw_key_known_u64(&w, "ku", true, 0);
+    bc_jw_key_known_f32(&w, "kf", true, 0.1f);
+    bc_jw_key_known_f64(&w, "kd", true, 0.1);
+    bc_jw_key_known_u64(&w, "u?", false, 1);
+    bc_jw_key_known_f32(&w, "f?", false, 1);
+    bc_jw_key_known_f64(&w, "d?", false, 1);
     bc_jw_end_object(&w);
     assert_string_equal(bc_buf_str(&buf), "{\n"
                                           "  \"s\": \"x\",\n"
@@ -183,7 +189,13 @@ static void test_writer_members(void **state)
                                           "  \"none\": null,\n"
                                           "  \"some\": 7,\n"
                                           "  \"f\": 0.5,\n"
-                                          "  \"b\": false\n"
+                                          "  \"b\": false,\n"
+                                          "  \"ku\": 0,\n"
+                                          "  \"kf\": 0.1,\n"
+                                          "  \"kd\": 0.1,\n"
+                                          "  \"u?\": null,\n"
+                                          "  \"f?\": null,\n"
+                                          "  \"d?\": null\n"
                                           "}");
     bc_buf_release(&buf);
 }
