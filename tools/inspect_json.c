@@ -5,11 +5,9 @@
 
 #include <string.h>
 
-#include "base/json.h"
-
 enum { ARRAY_SHOWN = 64 };
 
-static void write_scalar(struct bc_jw *w, const struct bitconv_gguf_value *v)
+void inspect_json_scalar(struct bc_jw *w, const struct bitconv_gguf_value *v)
 {
     const char *text = NULL;
     size_t len = 0;
@@ -42,7 +40,7 @@ static void write_array(struct bc_jw *w, const struct bitconv_gguf_value *v, uin
         size_t len = 0;
         struct bitconv_gguf_value element;
         if (v->elem != BITCONV_GGUF_STRING && bitconv_gguf_array_at(v, i, &element))
-            write_scalar(w, &element);
+            inspect_json_scalar(w, &element);
         else if (bitconv_gguf_array_next_string(v, &pos, &text, &len))
             bc_jw_string_n(w, text, len);
     }
@@ -66,7 +64,7 @@ static void write_metadata(struct bc_jw *w, const struct inspect_view *view)
             write_array(w, v, cut ? ARRAY_SHOWN : v->count);
         } else {
             bc_jw_key(w, "value");
-            write_scalar(w, v);
+            inspect_json_scalar(w, v);
         }
         bc_jw_end_object(w);
     }

@@ -140,27 +140,13 @@ static void show_text(struct bc_buf *out, const char *text, size_t len, size_t m
 
 static void show_scalar(struct bc_buf *out, const struct bitconv_gguf_value *v, size_t max)
 {
-    struct bc_jw number = {.buf = out, .first = true};
+    struct bc_jw w = {.buf = out, .first = true};
     const char *text = NULL;
     size_t len = 0;
-    uint64_t u = 0;
-    int64_t i = 0;
-    double d = 0;
-    bool b = false;
     if (bitconv_gguf_value_string(v, &text, &len))
         show_text(out, text, len, max);
-    else if (bitconv_gguf_value_bool(v, &b))
-        bc_buf_puts(out, b ? "true" : "false");
-    else if (bitconv_gguf_value_f64(v, &d) && v->type == BITCONV_GGUF_FLOAT32)
-        bc_jw_f32(&number, (float)d);
-    else if (bitconv_gguf_value_f64(v, &d))
-        bc_jw_f64(&number, d);
-    else if (bitconv_gguf_value_u64(v, &u))
-        bc_buf_printf(out, "%" PRIu64, u);
-    else if (bitconv_gguf_value_i64(v, &i))
-        bc_buf_printf(out, "%" PRId64, i);
     else
-        bc_buf_puts(out, "?");
+        inspect_json_scalar(&w, v);
 }
 
 static void show_array(struct bc_buf *out, const struct bitconv_gguf_value *v, uint64_t shown,
