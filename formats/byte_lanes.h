@@ -19,6 +19,7 @@ static inline uint64_t bc_lanes_load(const void *p, size_t n)
     return word;
 }
 
+/* The inverse: the first n <= 8 bytes of the word. */
 static inline void bc_lanes_store(void *p, uint64_t word, size_t n)
 {
     memcpy(p, &word, n);

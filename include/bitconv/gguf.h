@@ -98,6 +98,7 @@ BITCONV_API enum bitconv_status bitconv_gguf_open(const char *path, struct bitco
                                                   struct bitconv_error *err);
 BITCONV_API void bitconv_gguf_close(struct bitconv_gguf *file); /* NULL is fine */
 
+/* What the file says of itself. */
 BITCONV_API uint32_t bitconv_gguf_version(const struct bitconv_gguf *file);
 BITCONV_API uint64_t bitconv_gguf_alignment(const struct bitconv_gguf *file);
 BITCONV_API uint64_t bitconv_gguf_data_offset(const struct bitconv_gguf *file); /* of shard 0 */
@@ -105,6 +106,8 @@ BITCONV_API uint64_t bitconv_gguf_file_size(const struct bitconv_gguf *file);   
 BITCONV_API uint32_t bitconv_gguf_n_shards(const struct bitconv_gguf *file);
 BITCONV_API const char *bitconv_gguf_shard_path(const struct bitconv_gguf *file, uint32_t shard);
 
+/* Keys (of shard 0), tensors of all shards and findings, in file order. All are borrowed and live as
+ * long as the file is open; NULL: an index behind the last, a name that is not there. */
 BITCONV_API size_t bitconv_gguf_n_keys(const struct bitconv_gguf *file);
 BITCONV_API const struct bitconv_gguf_key *bitconv_gguf_key_at(const struct bitconv_gguf *file,
                                                                size_t index);

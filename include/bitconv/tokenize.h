@@ -44,6 +44,7 @@ struct bitconv_tokenizer_info {
     uint32_t n_tokens;     /* ids are below this; some may have no token */
     int64_t bos, eos, pad; /* ids, -1: none */
 };
+/* Fills *out; its texts live as long as the tokenizer. */
 BITCONV_API void bitconv_tokenizer_info(const struct bitconv_tokenizer *tok,
                                         struct bitconv_tokenizer_info *out);
 

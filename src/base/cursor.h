@@ -15,12 +15,14 @@ struct bc_cursor {
     bool overrun;
 };
 
+/* Over borrowed bytes, from their start. */
 static inline struct bc_cursor bc_cursor_make(const uint8_t *data, uint64_t size)
 {
     const struct bc_cursor c = {data, size, 0, false};
     return c;
 }
 
+/* Bytes that can still be read. */
 static inline uint64_t bc_cursor_left(const struct bc_cursor *c)
 {
     return c->overrun ? 0 : c->size - c->pos;

@@ -12,6 +12,7 @@ struct bc_hash128 {
 
 struct bc_digest;                      /* opaque state */
 struct bc_digest *bc_digest_new(void); /* NULL when out of memory */
+/* Appends bytes; however they are cut, the digest is that of all of them. */
 void bc_digest_update(struct bc_digest *d, const void *data, size_t size);
 struct bc_hash128 bc_digest_128(const struct bc_digest *d); /* XXH3-128, seed 0 */
 void bc_digest_free(struct bc_digest *d);

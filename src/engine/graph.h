@@ -71,6 +71,7 @@ enum bitconv_status bc_graph_build(struct bc_provider *provider, const struct bc
                                    struct bc_graph **out, struct bitconv_error *err);
 void bc_graph_free(struct bc_graph *graph); /* NULL is fine */
 
+/* Does the layer have this one? */
 static inline bool bc_linear_is(const struct bc_linear *l)
 {
     return l->w.provider != NULL;

@@ -15,6 +15,8 @@ struct bc_tokenizer_files {
     struct bc_json *added;       /* added_tokens.json */
 };
 
+/* Reads those of the folder's tokenizer files that are there (the others NULL), `dir` borrowed. Close
+ * in any case. */
 enum bitconv_status bc_tokenizer_files_open(const char *dir, struct bc_tokenizer_files *files,
                                             struct bitconv_error *err);
 void bc_tokenizer_files_close(struct bc_tokenizer_files *files);

@@ -45,6 +45,7 @@ struct bc_magnitudes {
     uint64_t nonfinite;  /* index of the first NaN or Inf, else BC_NO_INDEX */
 };
 #define BC_MAX_DISTINCT 65536u
+/* In parallel; the result does not depend on the number of threads. */
 enum bitconv_status bc_magnitudes(const struct bc_kernels *k, struct bc_pool *pool,
                                   const struct bc_values *v, struct bc_magnitudes *out,
                                   struct bitconv_error *err);

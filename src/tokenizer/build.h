@@ -42,6 +42,7 @@ enum bitconv_status bc_build_user_defined(struct bitconv_tokenizer *tok, struct 
 enum bitconv_status bc_build_spm_decoder(struct bitconv_tokenizer *tok, bool dummy_prefix,
                                          struct bitconv_error *err);
 
+/* Appends an id. */
 enum bitconv_status bc_id_list_add(struct bc_id_list *list, uint32_t id, struct bitconv_error *err);
 /* An id around every text; ids that have no token are passed over. */
 enum bitconv_status bc_build_affix(struct bitconv_tokenizer *tok, struct bc_id_list *list,

@@ -38,6 +38,8 @@ struct bc_symbols {
                           * was found to make it; owned */
 };
 
+/* Empties the list, keeping its memory, for a text (borrowed); then add its symbols in order, bytes
+ * [start, start + len) each; frozen ones are not merged. */
 void bc_symbols_clear(struct bc_symbols *symbols, const char *text);
 enum bitconv_status bc_symbols_add(struct bc_symbols *symbols, size_t start, size_t len,
                                    uint32_t id, bool frozen, struct bitconv_error *err);

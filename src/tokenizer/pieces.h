@@ -15,11 +15,13 @@ struct bc_pieces {
 };
 
 void bc_pieces_clear(struct bc_pieces *pieces); /* keeps the memory */
+/* Appends a whole piece. Here and below memory that runs out is told by bc_pieces_check. */
 void bc_pieces_add(struct bc_pieces *pieces, const char *s, size_t len);
 /* Closes a piece whose bytes have been appended to text. */
 void bc_pieces_end(struct bc_pieces *pieces);
 /* The same, but an empty piece is none. */
 void bc_pieces_end_filled(struct bc_pieces *pieces);
+/* The bytes of a piece, borrowed until the next addition; index < n. */
 const char *bc_pieces_at(const struct bc_pieces *pieces, size_t index, size_t *len);
 enum bitconv_status bc_pieces_check(const struct bc_pieces *pieces, struct bitconv_error *err);
 void bc_pieces_release(struct bc_pieces *pieces);

@@ -29,6 +29,7 @@ struct bc_inspector {
     bool failed; /* a warning was lost: out of memory */
 };
 
+/* Adds a warning to the result; in->failed when memory runs out. */
 void bc_inspect_warn(struct bc_inspector *in, const char *fmt, ...) BC_PRINTF(2, 3);
 
 /* inspect_keys.c: out->keys from whatever metadata the container has. */
