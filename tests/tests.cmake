@@ -1,6 +1,6 @@
 # Every test, by label: unit (C programs), cli (the tool from outside), lint (rules of the house),
-# oracle (independent programs and data; skipped where absent), fuzz (malformed input through the fuzz
-# entry points). Exit status 77 means skipped.
+# cross (AArch64 under qemu), oracle (independent programs and data), fuzz (malformed input through the
+# fuzz entry points). Exit status 77 means skipped. tests/README.md says what each proves.
 pkg_check_modules(CMOCKA REQUIRED IMPORTED_TARGET cmocka)
 find_package(Python3 COMPONENTS Interpreter)
 # tools/check prepares an environment with the packages that oracle tests compare with.

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * The row for x86-64 with AVX2 and F16C. Whole vectors are done here, remainders by the scalar
- * kernels. */
+ * The row for x86-64 with AVX2 and F16C: conversions and planes; BITCOS, T5, TL2 and the products have
+ * files of their own. Whole vectors are done here, remainders by the scalar kernels. */
 #if defined(__x86_64__)
 
 #include <immintrin.h>

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
- * The row for AArch64 with Advanced SIMD (NEON), which every AArch64 processor has. Whole vectors
- * are done here, remainders by the scalar kernels. Little-endian only: the 16-bit loads take the
- * machine's order. */
+ * The row for AArch64 with Advanced SIMD (NEON), which every AArch64 processor has: conversions and
+ * planes; BITCOS and the products have files of their own, T5, TL2's rows and some products are
+ * portable C. Whole vectors are done here, remainders by the scalar kernels. Little-endian only: the
+ * 16-bit loads take the machine's order. */
 #if defined(__AARCH64EL__)
 
 #include <arm_neon.h>
