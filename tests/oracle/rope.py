@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 """RoPE under every scaling: frequencies and the factor of cos and sin, from a checkpoint and from the file that it becomes, equal those
-that transformers computes for the same config. Skipped where transformers or torch are absent.
+that transformers computes for the same config, and so do the logits of whole models. Skipped where transformers or torch are absent.
 
-usage: rope.py BITCONV; rope_dump is in BITCONV_BUILD_DIR. The checkpoints are those of fixtures/models with other settings.
+usage: rope.py BITCONV; rope_dump and forward_dump are in BITCONV_BUILD_DIR. The checkpoints are those of fixtures/models with other settings.
 """
+import array
 import importlib
 import importlib.util
 import json
@@ -19,12 +20,14 @@ for package in ("torch", "transformers"):
         print(f"skipped: no package {package}")
         sys.exit(77)
 
+import torch
 import transformers
 from transformers.modeling_rope_utils import ROPE_INIT_FUNCTIONS
 
 transformers.logging.set_verbosity_error()
+transformers.utils.logging.disable_progress_bar()
 models = pathlib.Path(__file__).resolve().parents[2] / "fixtures" / "models"
-dump = pathlib.Path(os.environ.get("BITCONV_BUILD_DIR", ".")) / "rope_dump"
+programs = pathlib.Path(os.environ.get("BITCONV_BUILD_DIR", "."))
 bitconv = sys.argv[1]
 TOLERANCE = 1e-6  # relative: a few roundings of float32
 failures = 0
@@ -77,6 +80,15 @@ CASES = {
         {"rope_scaling": None, "original_max_position_embeddings": 4096},
     ],
 }
+# Whole models of plain weights; longrope on both sides of its original context.
+LOGITS = [
+    ("qwen2", {"rope_scaling": {**YARN, "factor": 4.0, "original_max_position_embeddings": 64}}),
+    ("qwen2", {"rope_scaling": {**YARN, "factor": 4.0, "attention_factor": 0.75}}),
+    ("qwen2", {"rope_scaling": {"rope_type": "linear", "factor": 4.0}}),
+    ("phi3", {"pad_token_id": 0}),
+    ("phi3", {"pad_token_id": 0, "original_max_position_embeddings": 16}),
+]
+LOGITS_TOLERANCE = 2e-5  # of the largest
 
 
 def changed(fixture, changes, folder):
@@ -120,7 +132,7 @@ def check(fixture, changes, folder):
     worst = float("inf")
     try:
         subprocess.run(convert, check=True, capture_output=True)
-        got = [json.loads(subprocess.run([dump, path], check=True, capture_output=True).stdout) for path in (model, file)]
+        got = [json.loads(subprocess.run([programs / "rope_dump", path], check=True, capture_output=True).stdout) for path in (model, file)]
         worst = max(difference(g, want) for g in got)
     except subprocess.CalledProcessError as problem:
         print(problem.stderr.decode()[-400:])
@@ -128,6 +140,24 @@ def check(fixture, changes, folder):
     print("ok  " if worst <= TOLERANCE else "FAIL", fixture, json.dumps(changes)[:150], f"{worst:.1e}")
 
 
+def check_logits(fixture, changes, folder):
+    global failures
+    model = changed(fixture, changes, folder)
+    ids = [5, 9, 20, 33, 7, 250, 101] * 8
+    reference = transformers.AutoModelForCausalLM.from_pretrained(model, dtype=torch.float32).eval()
+    with torch.no_grad():
+        want = reference(torch.tensor([ids])).logits[0, -1].tolist()
+    command = [programs / "forward_dump", model, "float", "stored", folder / "out", str(len(ids)), ",".join(map(str, ids))]
+    subprocess.run(command, check=True)
+    got = array.array("f", (folder / "out.logits").read_bytes())
+    worst = max(abs(g - w) for g, w in zip(got, want, strict=True)) / max(map(abs, want))
+    failures += not worst <= LOGITS_TOLERANCE
+    print("ok  " if worst <= LOGITS_TOLERANCE else "FAIL", fixture, "logits", json.dumps(changes)[:150], f"{worst:.1e}")
+
+
+for fixture, changes in LOGITS:
+    with tempfile.TemporaryDirectory() as folder:
+        check_logits(fixture, changes, pathlib.Path(folder))
 for fixture, all_changes in CASES.items():
     for changes in all_changes:
         with tempfile.TemporaryDirectory() as folder:
