@@ -68,6 +68,10 @@ endforeach()
 add_executable(forward_dump tests/oracle/forward_dump.c)
 target_link_libraries(forward_dump PRIVATE bitconv_support)
 
+# Prints the rotations of a model, for oracle.rope, which also runs forward_dump.
+add_executable(rope_dump tests/oracle/rope_dump.c)
+target_link_libraries(rope_dump PRIVATE bitconv_support)
+
 if(oracle_python)
     file(GLOB scripts CONFIGURE_DEPENDS tests/oracle/*.py)
     foreach(script ${scripts})

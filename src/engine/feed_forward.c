@@ -140,6 +140,8 @@ static enum bitconv_status run_expert(struct bitconv_session *s, uint32_t layer,
         if (s->router[t * n_expert + expert] != 0) /* NaN counts: it must come out */
             memcpy(s->gathered + n++ * d, h + t * d, d * sizeof *h);
     if (n == 0) return BITCONV_OK;
+    if (s->engine->expert_ran != NULL)
+        s->engine->expert_ran[(size_t)layer * n_expert + expert] = true;
     const struct bc_product both[] = {{&l->gate_experts, expert, s->gathered, s->gate},
                                       {&l->up_experts, expert, s->gathered, s->up}};
     BC_TRY(bc_products(&s->compute, both, 2, n, err));
@@ -169,7 +171,7 @@ static enum bitconv_status mixture(struct bitconv_session *s, uint32_t layer, co
     memset(y, 0, n * d * sizeof *y);
     for (uint32_t e = 0; e < s->g->hp.n_expert; e++)
         BC_TRY(run_expert(s, layer, e, h, y, err));
-    return bc_session_note(s, layer, "ffn_down_exps", y, n, d, err);
+    return bc_session_note(s, layer, "ffn_experts", y, n, d, err);
 }
 
 enum bitconv_status bc_feed_forward(struct bitconv_session *s, uint32_t layer, const float *h,

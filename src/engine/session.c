@@ -247,7 +247,8 @@ static void rotate_token(void *ctx, size_t t, unsigned worker)
     struct bitconv_session *s = ctx;
     const struct bc_graph *g = s->g;
     const size_t half = g->rotation.dims / 2;
-    const bool is_long = g->long_rotation.dims > 0 && s->engine->n_ctx > g->hp.rope_orig_ctx;
+    const bool beyond = s->engine->n_ctx > g->hp.rope_orig_ctx;
+    const bool is_long = g->long_rotation.dims > 0 && beyond != s->engine->other_rotation;
     const struct bc_rotation *rotation = is_long ? &g->long_rotation : &g->rotation;
     (void)worker;
     bc_rotation_angles(rotation, s->n_past + t, s->cosines + t * half, s->sines + t * half);

@@ -21,11 +21,15 @@ struct bitconv_engine {
     bool owns_pool;
     enum bc_mode mode;
     uint32_t n_ctx;
+    /* longrope: rotate as contexts on the other side of the original one do. For proofs, which look
+     * at the factors that their text does not use. */
+    bool other_rotation;
     bool check;
     bitconv_observe_fn *observe;
     void *user;
     bc_select_fn *select; /* dense gated layers only; NULL: all neurons */
     void *select_user;
+    bool *expert_ran; /* [layer][expert]: set for those that a token chose; NULL: not asked for */
     uint64_t weight_bytes;
     struct bc_engine_opened *opened; /* what bitconv_engine_open has opened, or NULL */
     struct bc_arena arena;           /* of hyper-parameters read from a file */

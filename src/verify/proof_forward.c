@@ -97,9 +97,32 @@ static enum int8_use int8_use(const struct bc_verifier *v)
 
 /* ---- comparing ---- */
 
-static const char *mode_name(enum bc_mode mode)
+/* One way to run the tokens. */
+struct pass {
+    enum bc_mode mode;
+    bool other_rotation; /* by the RoPE factors that this number of tokens does not use */
+};
+
+static const struct pass plain = {BC_MODE_FLOAT, false}, integers = {BC_MODE_INT8, false},
+                         other = {BC_MODE_FLOAT, true};
+
+static const char *pass_name(const struct bc_forward *f, const struct pass *pass)
 {
-    return mode == BC_MODE_INT8 ? "int8" : "float";
+    if (pass->other_rotation)
+        return f->n_tokens > f->hp.rope_orig_ctx ? "float activations, short RoPE factors"
+                                                 : "float activations, long RoPE factors";
+    return pass->mode == BC_MODE_INT8 ? "int8 activations" : "float activations";
+}
+
+static void set_pass(struct bitconv_engine *engine, const struct pass *pass)
+{
+    engine->mode = pass->mode;
+    engine->other_rotation = pass->other_rotation;
+}
+
+static bool has_longrope(const struct bitconv_engine *engine)
+{
+    return engine->graph->long_rotation.dims > 0;
 }
 
 /* What a result shows that is not named after a weight, for people who look for the fault. */
@@ -108,9 +131,10 @@ static const char *hint(const char *name)
     static const struct {
         const char *end, *text;
     } hints[] = {
-        {"embedding", " (rows of token_embd)"},
+        {"embedding", " (rows of token_embd, and what is added to them)"},
         {".attn", " (the heads' outputs: RoPE, windows, scaling of scores, norms of heads)"},
         {".ffn_gated", " (the activation function)"},
+        {".ffn_experts", " (matrices of experts, their order, their shares)"},
         {".ffn_act", " (the norm behind the activation function)"},
         {"pooled", " (pooling)"}};
     const size_t len = strlen(name);
@@ -131,72 +155,92 @@ static size_t weight_of(const struct bc_verifier *v, const char *name)
     return index;
 }
 
-static void report(struct bc_verifier *v, struct bitconv_proof *proof, enum bc_mode mode,
-                   const struct bc_forward_difference *d)
+static void report(struct bc_verifier *v, const struct bc_forward *f, struct bitconv_proof *proof,
+                   const struct pass *pass, const struct bc_forward_difference *d)
 {
     const size_t tensor = weight_of(v, d->name);
-    const char *activations = mode_name(mode);
+    const char *how = pass_name(f, pass);
     if (d->other_name[0] != '\0')
-        bc_problem(v, proof, tensor,
-                   "%s activations: the checkpoint computes %s where the file computes %s",
-                   activations, d->name[0] != '\0' ? d->name : "nothing", d->other_name);
+        bc_problem(v, proof, tensor, "%s: the checkpoint computes %s where the file computes %s",
+                   how, d->name[0] != '\0' ? d->name : "nothing", d->other_name);
     else if (d->other_shape)
         bc_problem(v, proof, tensor,
-                   "%s: %s activations: %" PRIu64 " values, the checkpoint gives another number",
-                   d->name, activations, d->n_values);
+                   "%s: %s: %" PRIu64 " values, the checkpoint gives another number", d->name, how,
+                   d->n_values);
     else
         bc_problem(v, proof, tensor,
-                   "%s%s: %s activations: %" PRIu64 " of %" PRIu64
+                   "%s%s: %s: %" PRIu64 " of %" PRIu64
                    " values differ, everything before is equal; the first, value %" PRIu64
                    " of token %" PRIu64 ", is %.9g, the checkpoint gives %.9g",
-                   d->name, hint(d->name), activations, d->n_different, d->n_values, d->index,
-                   d->token, (double)d->second, (double)d->first);
+                   d->name, hint(d->name), how, d->n_different, d->n_values, d->index, d->token,
+                   (double)d->second, (double)d->first);
 }
 
-/* Both paths in one mode. */
-static enum bitconv_status compare_mode(struct bc_verifier *v, struct bc_forward *f,
+/* Both paths in one way. */
+static enum bitconv_status compare_pass(struct bc_verifier *v, struct bc_forward *f,
                                         struct bitconv_proof *proof, struct bitconv_engine *source,
-                                        enum bc_mode mode, struct bitconv_error *err)
+                                        struct pass pass, struct bitconv_error *err)
 {
     struct bc_forward_difference difference;
     struct bitconv_error why = {.status = BITCONV_OK};
     uint64_t n = 0;
-    source->mode = f->file->mode = mode;
+    set_pass(source, &pass);
+    set_pass(f->file, &pass);
     if (bc_forward_compare(v, f, source, f->file, &difference, &n, &why) != BITCONV_OK)
         BC_TRY(bc_forward_failed(v, proof, &why, err));
     else if (difference.found)
-        report(v, proof, mode, &difference);
+        report(v, f, proof, &pass, &difference);
+    f->file->other_rotation = false;
     proof->checked += n;
     return BITCONV_OK;
 }
 
-/* The file alone in one mode. */
-static enum bitconv_status check_mode(struct bc_verifier *v, struct bc_forward *f,
-                                      struct bitconv_proof *proof, enum bc_mode mode,
+/* The file alone in one way. */
+static enum bitconv_status check_pass(struct bc_verifier *v, struct bc_forward *f,
+                                      struct bitconv_proof *proof, struct pass pass,
                                       struct bitconv_error *err)
 {
     struct bitconv_error why = {.status = BITCONV_OK};
     uint64_t n = 0;
-    f->file->mode = mode;
+    set_pass(f->file, &pass);
     if (bc_forward_check(v, f, f->file, &n, &why) != BITCONV_OK)
         BC_TRY(bc_forward_failed(v, proof, &why, err));
+    f->file->other_rotation = false;
     proof->checked += n;
     return BITCONV_OK;
 }
 
+/* So many experts were computed for no token, in all layers. */
+static uint64_t idle_experts(const struct bc_forward *f)
+{
+    const struct bc_graph *g = f->file->graph;
+    const uint32_t n_expert = g->hp.n_expert;
+    uint64_t n = 0;
+    for (uint32_t i = 0; i < g->hp.n_layers && f->file->expert_ran != NULL; i++)
+        for (uint32_t e = 0; e < n_expert && bc_linear_is(&g->layers[i].router); e++)
+            n += !f->file->expert_ran[(size_t)i * n_expert + e];
+    return n;
+}
+
+/* What the text could not show stands behind the outcome. */
 static void conclude(struct bc_verifier *v, const struct bc_forward *f, struct bitconv_proof *proof,
                      enum int8_use int8, const char *outcome)
 {
-    struct bc_buf window = {0};
+    struct bc_buf unseen = {0};
+    const uint64_t n_idle = idle_experts(f);
+    if (n_idle > 0)
+        bc_buf_printf(&unseen, "; experts that no token chose, and that were not run: %" PRIu64,
+                      n_idle);
     if (f->unseen_window != 0)
-        bc_buf_printf(&window,
+        bc_buf_printf(&unseen,
                       "; the sliding window of %" PRIu32
                       " tokens is longer than the text and cannot show",
                       f->unseen_window);
-    bc_conclude(v, proof, "%s, %s activations: %" PRIu64 " intermediate results %s%s", f->what,
-                int8 != INT8_NONE ? "float and int8" : "float", proof->checked, outcome,
-                bc_buf_str(&window));
-    bc_buf_release(&window);
+    bc_conclude(v, proof, "%s, %s activations%s: %" PRIu64 " intermediate results %s%s", f->what,
+                int8 != INT8_NONE ? "float and int8" : "float",
+                has_longrope(f->file) ? ", short and long RoPE factors" : "", proof->checked,
+                outcome, bc_buf_str(&unseen));
+    bc_buf_release(&unseen);
 }
 
 static enum bitconv_status against_source(struct bc_verifier *v, struct bc_forward *f,
@@ -214,11 +258,14 @@ static enum bitconv_status against_source(struct bc_verifier *v, struct bc_forwa
     if (bc_engine_open_model(s->model, &s->weight_options, carry, &carrying, v->pool, options, NULL,
                              &source, &why) != BITCONV_OK)
         return bc_forward_failed(v, proof, &why, err);
-    enum bitconv_status status = compare_mode(v, f, proof, source, BC_MODE_FLOAT, err);
+    const bool longrope = has_longrope(source) || has_longrope(f->file);
+    f->total += longrope ? 2 * f->hp.n_layers : 0;
+    enum bitconv_status status = compare_pass(v, f, proof, source, plain, err);
+    if (status == BITCONV_OK && longrope) status = compare_pass(v, f, proof, source, other, err);
     if (status == BITCONV_OK && int8 == INT8_COMPARED)
-        status = compare_mode(v, f, proof, source, BC_MODE_INT8, err);
+        status = compare_pass(v, f, proof, source, integers, err);
     else if (status == BITCONV_OK && int8 == INT8_ALONE)
-        status = check_mode(v, f, proof, BC_MODE_INT8, err);
+        status = check_pass(v, f, proof, integers, err);
     bitconv_engine_close(source);
     BC_TRY(status);
     bc_buf_printf(&outcome, "equal to the checkpoint's bit for bit, the %s included",
@@ -237,9 +284,10 @@ static enum bitconv_status alone(struct bc_verifier *v, struct bc_forward *f,
 {
     const enum int8_use int8 = int8_use(v);
     struct bc_buf outcome = {0};
-    f->total = f->hp.n_layers * (int8 != INT8_NONE ? 2u : 1u);
-    BC_TRY(check_mode(v, f, proof, BC_MODE_FLOAT, err));
-    if (int8 != INT8_NONE) BC_TRY(check_mode(v, f, proof, BC_MODE_INT8, err));
+    f->total = f->hp.n_layers * (1u + (int8 != INT8_NONE) + has_longrope(f->file));
+    BC_TRY(check_pass(v, f, proof, plain, err));
+    if (has_longrope(f->file)) BC_TRY(check_pass(v, f, proof, other, err));
+    if (int8 != INT8_NONE) BC_TRY(check_pass(v, f, proof, integers, err));
     bc_buf_puts(&outcome, "of the right shapes, all finite; ");
     if (foreign != NULL)
         bc_buf_printf(&outcome,
@@ -268,7 +316,10 @@ static enum bitconv_status open_file(struct bc_verifier *v, struct bc_forward *f
     if (bc_engine_open_gguf(v->container.gguf, &v->stated, v->pool, options, v->sink, &f->file,
                             &why) != BITCONV_OK)
         return bc_forward_failed(v, proof, &why, err);
-    return BITCONV_OK;
+    if (!f->file->graph->has_experts) return BITCONV_OK;
+    f->file->expert_ran =
+        bc_arena_alloc(&f->arena, (size_t)f->hp.n_layers * f->hp.n_expert, sizeof(bool));
+    return f->file->expert_ran != NULL ? BITCONV_OK : bc_fail_nomem(err, "experts");
 }
 
 enum bitconv_status bc_prove_forward(struct bc_verifier *v, struct bitconv_proof *proof,

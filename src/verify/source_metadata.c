@@ -244,10 +244,12 @@ static bool is_of_graph(const struct bitconv_gguf *file, const char *name)
 }
 
 /* Keys of the file that the checkpoint does not give. Other writers have keys of their own, but what
- * they say of the graph is the checkpoint's to say, whoever wrote it. */
-static void find_strays(struct bc_verifier *v, struct bitconv_proof *proof,
-                        const struct bitconv_gguf *wanted)
+ * they say of the graph is the checkpoint's to say, whoever wrote it, and what they say of the
+ * tokenizer must not change ids. */
+static enum bitconv_status find_strays(struct bc_verifier *v, struct bitconv_proof *proof,
+                                       const struct bitconv_gguf *wanted, struct bitconv_error *err)
 {
+    bool of_tokenizer = false;
     for (size_t i = 0; i < bitconv_gguf_n_keys(v->container.gguf); i++) {
         const char *name = bitconv_gguf_key_at(v->container.gguf, i)->name;
         if (bitconv_gguf_find_key(wanted, name) != NULL || starts_with(name, "bitconv.") ||
@@ -263,7 +265,9 @@ static void find_strays(struct bc_verifier *v, struct bitconv_proof *proof,
             bc_say(v->sink, starts_with(name, "tokenizer.") ? BITCONV_WARNING : BITCONV_NOTE,
                    "key %s: the checkpoint does not give it", bc_buf_str(&masked));
         bc_buf_release(&masked);
+        of_tokenizer = of_tokenizer || starts_with(name, "tokenizer.");
     }
+    return of_tokenizer ? bc_source_compare_ids(v, proof, wanted, err) : BITCONV_OK;
 }
 
 /* Only a hint: a folder may be renamed. */
@@ -315,9 +319,10 @@ static enum bitconv_status compare(struct bc_verifier *v, struct bitconv_proof *
     }
     BC_TRY(read_back(w, &wanted, err));
     compare_wanted(v, proof, wanted);
-    find_strays(v, proof, wanted);
-    compare_folder(v);
+    const enum bitconv_status found = find_strays(v, proof, wanted, err);
     bitconv_gguf_close(wanted);
+    BC_TRY(found);
+    compare_folder(v);
     bc_conclude(v, proof, "%" PRIu64 " keys of the model and its tokenizer as the checkpoint gives",
                 proof->checked);
     return BITCONV_OK;

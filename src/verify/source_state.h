@@ -50,4 +50,10 @@ enum bitconv_status bc_source_count_key_differences(const struct bc_verifier *v,
                                                     const struct bc_model *model, size_t *out,
                                                     struct bitconv_error *err);
 
+/* For files with keys of a tokenizer that the checkpoint does not give: a problem where a text has
+ * other ids by the file's keys than by those of `wanted`. Nothing where bitconv cannot run one. */
+enum bitconv_status bc_source_compare_ids(struct bc_verifier *v, struct bitconv_proof *proof,
+                                          const struct bitconv_gguf *wanted,
+                                          struct bitconv_error *err);
+
 #endif

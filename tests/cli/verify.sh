@@ -58,6 +58,14 @@ expect 0 verify "$scratch/stray.gguf" --source "$models/bitnet" --meta "$stray"
 expect 0 verify "$scratch/stray.gguf" --source "$models/bitnet"
 prints "key tokenizer.ggml.odd: the checkpoint does not give it"
 ! grep -q "x.y" "$scratch/out" || fail "a key of no reader is shown without --verbose"
+# Keys of the tokenizer may be more as long as no text gets other ids.
+stray=tokenizer.ggml.add_sep_token=bool:false # what other converters write where it changes nothing
+"$BITCONV_BIN" convert "$models/bitnet" --outtype i2_s --plain --meta "$stray" --force --outfile "$scratch/stray.gguf" >/dev/null 2>&1
+expect 0 verify "$scratch/stray.gguf" --source "$models/bitnet"
+stray=tokenizer.ggml.remove_extra_whitespaces=bool:true
+"$BITCONV_BIN" convert "$models/mixtral" --outtype bitcos --plain --meta "$stray" --force --outfile "$scratch/stray.gguf" >/dev/null 2>&1
+expect 1 verify "$scratch/stray.gguf" --source "$models/mixtral"
+prints "tokenizer.*: a text becomes"
 
 # Manifests.
 expect 0 verify "$model" --manifest "$scratch/manifest.json"

@@ -4,7 +4,8 @@ logits with what the models' own classes gave (skipped without the data).
 
 usage: forward.py BITCONV [CASE...]; the folder of the data is in BITCONV_SHARED, forward_dump in BITCONV_BUILD_DIR.
 Difference: the largest absolute one over the largest expected magnitude. Bounds: 2e-4 in float mode from a checkpoint and from its F32
-file, 2e-3 where a file carries F16, 2e-2 in int8 mode, where single activations are rounded the other way by a difference in the last bit.
+file, 2e-3 where a file carries F16, 2e-2 in int8 mode, where single activations are rounded the other way by a difference in the last bit;
+int8_flips.py shows which, and that nothing but they exceeds 2e-4.
 """
 import array
 import gzip

@@ -68,6 +68,11 @@ void gguf_edit_write(const struct bitconv_gguf *file, const char *path,
         const struct bitconv_gguf_key *key = bitconv_gguf_key_at(file, i);
         copy_key(&b, key, edit_of(edits, n, key->name, &used));
     }
+    for (size_t i = 0; i < n; i++) {
+        if (!edits[i].add) continue;
+        gguf_builder_key(&b, edits[i].name, *edits[i].type, edits[i].data, (size_t)edits[i].size);
+        used++;
+    }
     for (size_t i = 0; i < bitconv_gguf_n_tensors(file); i++) {
         const struct bitconv_gguf_tensor *t = bitconv_gguf_tensor_at(file, i);
         copy_tensor(&b, t, edit_of(edits, n, t->name, &used));

@@ -5,10 +5,11 @@
 
 #include "bitconv/gguf.h"
 
-/* One change to the key or tensor of that name, which must be there. */
+/* One change to the key or tensor of that name, which must be there, but for added keys. */
 struct gguf_edit {
     const char *name;
     bool drop;
+    bool add;             /* a key of value type *type with the value `data`, behind all others */
     const char *renamed;  /* a tensor's new name, or NULL */
     const char *text;     /* a string key's new value, or NULL */
     const void *data;     /* other bytes: a scalar key's value, a tensor's data; or NULL */

@@ -259,6 +259,303 @@ static void windows_are_outgrown(void **state)
     assert_non_null(strstr(forward->detail, "108 tokens of the default text"));
 }
 
+/* ---- an adversary's list ---- */
+
+/* Changes the value of a key (tensor NULL) or the bytes of a tensor. */
+typedef void change_fn(uint8_t *bytes, uint64_t size, const struct bitconv_gguf_tensor *tensor);
+
+static void first_bit_flips(uint8_t *bytes, uint64_t size, const struct bitconv_gguf_tensor *tensor)
+{
+    (void)size;
+    (void)tensor;
+    bytes[0] ^= 1;
+}
+
+static void floats_double(uint8_t *bytes, uint64_t size, const struct bitconv_gguf_tensor *tensor)
+{
+    (void)tensor;
+    for (uint64_t i = 0; i + 4 <= size; i += 4)
+        bc_put_u32(bytes + i, bc_f32_bits(2 * bc_get_f32(bytes + i)));
+}
+
+static void swap_bytes(uint8_t *a, uint8_t *b, uint64_t size)
+{
+    for (uint64_t i = 0; i < size; i++) {
+        const uint8_t byte = a[i];
+        a[i] = b[i];
+        b[i] = byte;
+    }
+}
+
+/* Rows of matrices, matrices of stacks. */
+static void first_two_swap(uint8_t *bytes, uint64_t size, const struct bitconv_gguf_tensor *tensor)
+{
+    const uint64_t part = size / tensor->ne[tensor->n_dims - 1];
+    swap_bytes(bytes, bytes + part, part);
+}
+
+static void halves_swap(uint8_t *bytes, uint64_t size, const struct bitconv_gguf_tensor *tensor)
+{
+    (void)tensor;
+    swap_bytes(bytes, bytes + size / 2, size / 2);
+}
+
+static void filters_reverse(uint8_t *bytes, uint64_t size, const struct bitconv_gguf_tensor *tensor)
+{
+    const uint64_t taps = tensor->ne[0];
+    for (uint64_t row = 0; row < size; row += taps * 4)
+        for (uint64_t i = 0; i < taps / 2; i++)
+            swap_bytes(bytes + row + 4 * i, bytes + row + 4 * (taps - 1 - i), 4);
+}
+
+static void last_bit_flips(uint8_t *bytes, uint64_t size, const struct bitconv_gguf_tensor *tensor)
+{
+    (void)tensor;
+    bytes[size - 1] ^= 1;
+}
+
+/* The first two strings of an array, which are as long as each other. */
+static void strings_swap(uint8_t *bytes, uint64_t size, const struct bitconv_gguf_tensor *tensor)
+{
+    const uint64_t len = bc_get_u64(bytes);
+    (void)tensor;
+    assert_true(size >= 16 + 2 * len && bc_get_u64(bytes + 8 + len) == len);
+    swap_bytes(bytes + 8, bytes + 16 + len, len);
+}
+
+/* A proof that must fail, and what it says. */
+struct tampering {
+    const char *fixture, *outtype, *name;
+    change_fn *change; /* NULL: the key or tensor goes */
+    const char *proof, *said;
+};
+
+static void change_one(struct tamper *t, const struct tampering *c)
+{
+    const struct bitconv_gguf_tensor *tensor = bitconv_gguf_find_tensor(t->r->gguf, c->name);
+    const struct bitconv_gguf_value *value = bitconv_gguf_find_key(t->r->gguf, c->name);
+    struct gguf_edit edit = {.name = c->name, .drop = c->change == NULL};
+    assert_true(tensor != NULL || value != NULL);
+    const void *from = tensor != NULL ? tensor->data : value->data;
+    edit.size = tensor != NULL ? tensor->size : value->size;
+    uint8_t *bytes = malloc((size_t)edit.size);
+    assert_non_null(bytes);
+    memcpy(bytes, from, (size_t)edit.size);
+    if (c->change != NULL) c->change(bytes, edit.size, tensor);
+    edit.data = bytes;
+    gguf_edit_write(t->r->gguf, t->path, &edit, 1);
+    free(bytes);
+}
+
+static void others_are_caught(void **state)
+{
+    static const struct tampering cases[] = {
+        {"qwen2", "f16", "blk.0.attn_q.bias", NULL, "forward", "blk.0.attn_q.bias: missing"},
+        {"qwen2", "f16", "blk.0.attn_q.bias", floats_double, "forward", "blk.0.attn_q: float"},
+        {"bert", "f16", "blk.0.attn_output.bias", NULL, "forward",
+         "blk.0.attn_output.bias: missing"},
+        {"qwen2", "f16", "qwen2.attention.layer_norm_rms_epsilon", floats_double, "forward",
+         "blk.0.attn_norm: float"},
+        {"lfm2", "f16", "lfm2.attention.layer_norm_rms_epsilon", floats_double, "forward",
+         "blk.0.attn_norm: float"},
+        {"bert", "f16", "bert.attention.layer_norm_epsilon", floats_double, "source-metadata",
+         "bert.attention.layer_norm_epsilon: 1.99999999e-12"},
+        {"bitnet", "f32", "token_embd.weight", floats_double, "forward",
+         "embedding (rows of token_embd"},
+        {"llama-158", "i2_s", "output.weight", NULL, "forward", "logits: float"},
+        {"mixtral", "f32", "blk.0.ffn_gate_exps.weight", first_two_swap, "forward",
+         "blk.0.ffn_experts ("},
+        {"mixtral", "bitcos", "blk.0.ffn_gate_inp.weight", first_two_swap, "forward",
+         "blk.0.ffn_gate_inp: float"},
+        {"mixtral", "bitcos", "llama.expert_used_count", first_bit_flips, "forward",
+         "blk.0.ffn_experts ("},
+        {"gemma3-embed", "i2_s", "gemma3.attention.sliding_window_pattern", halves_swap, "forward",
+         "blk.0.attn (the heads'"},
+        {"gemma3-embed", "i2_s", "gemma3.attention.sliding_window", first_bit_flips, "forward",
+         "blk.0.attn (the heads'"},
+        {"gemma3-embed", "i2_s", "gemma3.attention.scale", floats_double, "forward",
+         "blk.0.attn (the heads'"},
+        {"gemma3-embed", "i2_s", "gemma3.attention.query_pre_attn_scalar", floats_double,
+         "source-metadata", "query_pre_attn_scalar: 64"},
+        {"gemma3-embed", "i2_s", "gemma3.rope.freq_base_swa", floats_double, "forward",
+         "blk.0.attn (the heads'"},
+        {"gemma3-embed", "i2_s", "gemma3.attention.causal", first_bit_flips, "forward",
+         "blk.0.attn (the heads'"},
+        {"bert", "f16", "token_types.weight", first_two_swap, "forward", "what is added to them"},
+        {"bert", "f16", "position_embd.weight", first_two_swap, "forward", "what is added to them"},
+        {"bert", "f16", "bert.attention.causal", first_bit_flips, "forward",
+         "blk.0.attn (the heads'"},
+        {"bert", "f16", "bert.pooling_type", first_bit_flips, "forward", "pooled (pooling)"},
+        {"qwen3-embed", "i2_s", "qwen3.pooling_type", first_bit_flips, "forward",
+         "pooled (pooling)"},
+        {"lfm2", "f16", "blk.0.shortconv.conv.weight", filters_reverse, "forward",
+         "blk.0.shortconv.conv: float"},
+        {"lfm2", "f16", "lfm2.attention.head_count_kv", halves_swap, "forward",
+         "blk.1.shortconv.in_proj.weight: missing"},
+        {"lfm2", "f16", "lfm2.shortconv.l_cache", first_bit_flips, "forward",
+         "blk.0.shortconv.conv.weight: 3 x 128"},
+        {"qwen3-embed", "i2_s", "blk.0.attn_q_norm.weight", NULL, "forward",
+         "blk.0.attn_q_norm.weight: missing"},
+        {"qwen3-embed", "i2_s", "blk.0.ffn_up_norm_in.weight", NULL, "forward",
+         "blk.0.ffn_up.weight: other projections have a norm"},
+        {"phi3", "f16", "blk.0.ffn_up.weight", halves_swap, "forward", "blk.0.ffn_up: float"},
+        {"phi3", "f16", "phi3.rope.scaling.attn_factor", floats_double, "forward",
+         "blk.0.attn (the heads'"},
+        {"phi3", "f16", "phi3.rope.scaling.original_context_length", first_bit_flips,
+         "source-metadata", "original_context_length: 1025"},
+        {"bitnet", "i2_s", "bitnet-b1.58.attention.head_count_kv", first_bit_flips, "forward",
+         "a divisor of the head count"},
+        {"qwen2", "f16", "tokenizer.ggml.tokens", strings_swap, "source-metadata",
+         "tokenizer.ggml.tokens"},
+        {"qwen2", "f16", "tokenizer.ggml.merges", last_bit_flips, "source-metadata",
+         "from element 19 on"},
+        {"qwen2", "f16", "tokenizer.ggml.add_bos_token", first_bit_flips, "source-metadata",
+         "add_bos_token: true"},
+        {"qwen2", "f16", "tokenizer.ggml.add_eos_token", first_bit_flips, "source-metadata",
+         "add_eos_token: false"},
+        {"qwen2", "f16", "tokenizer.ggml.eos_token_id", first_bit_flips, "source-metadata",
+         "eos_token_id: 277"},
+        {"qwen2", "f16", "tokenizer.ggml.pre", last_bit_flips, "source-metadata",
+         "tokenizer.ggml.pre"},
+        {"gemma3-embed", "i2_s", "tokenizer.ggml.scores", floats_double, "source-metadata",
+         "tokenizer.ggml.scores"},
+        {"mixtral", "bitcos", "tokenizer.ggml.add_space_prefix", first_bit_flips, "source-metadata",
+         "add_space_prefix: false"},
+        {"bert", "f16", "tokenizer.ggml.token_type", first_bit_flips, "source-metadata",
+         "from element 0 on"},
+        {"bert", "f16", "tokenizer.ggml.normalizer.lowercase", first_bit_flips, "source-metadata",
+         "lowercase: false"},
+    };
+    struct tamper *t = *state;
+    t->r->options.plain = false;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const struct tampering *c = &cases[i];
+        make(t, c->fixture, c->outtype);
+        change_one(t, c);
+        verify_source(t, t->path);
+        const struct bitconv_proof *proof = verify_run_proof(&t->run, c->proof);
+        print_message("%s %s: %s: %s\n", c->fixture, c->name, c->proof, proof->detail);
+        assert_false(t->run.result->ok);
+        assert_int_equal(proof->verdict, BITCONV_FAILED);
+        assert_non_null(strstr(proof->detail, c->said));
+    }
+}
+
+/* A key that the checkpoint does not give, of which readers know what it does. */
+static void keys_are_added(void **state)
+{
+    static const uint32_t f32 = BITCONV_GGUF_FLOAT32, boolean = BITCONV_GGUF_BOOL;
+    static const struct {
+        const char *fixture, *name;
+        float value; /* 0: the key is a bool, false */
+        const char *proof, *said;
+    } cases[] = {
+        {"qwen2", "qwen2.final_logit_softcapping", 30, "forward", "logits: float"},
+        {"gemma3-embed", "gemma3.attn_logit_softcapping", 50, "forward", "blk.0.attn (the heads'"},
+        {"qwen2", "qwen2.rope.scaling.factor", 4, "forward", "blk.0.attn (the heads'"},
+        {"llama-158", "llama.attention.scale", 0.5f, "forward", "blk.0.attn (the heads'"},
+        {"mixtral", "llama.expert_weights_scale", 2, "source-metadata",
+         "llama.expert_weights_scale"},
+        {"mixtral", "llama.expert_weights_norm", 0, "source-metadata", "llama.expert_weights_norm"},
+        {"mixtral", "tokenizer.ggml.add_sep_token", 0, "source-metadata", "tokenizer.ggml.add_sep"},
+    };
+    struct tamper *t = *state;
+    t->r->options.plain = false;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        uint8_t value[4] = {0};
+        const bool number = cases[i].value > 0;
+        if (number) bc_put_u32(value, bc_f32_bits(cases[i].value));
+        const struct gguf_edit edit = {.name = cases[i].name,
+                                       .add = true,
+                                       .type = number ? &f32 : &boolean,
+                                       .data = value,
+                                       .size = number ? 4 : 1};
+        make(t, cases[i].fixture, "f16");
+        gguf_edit_write(t->r->gguf, t->path, &edit, 1);
+        verify_source(t, t->path);
+        const struct bitconv_proof *proof = verify_run_proof(&t->run, cases[i].proof);
+        assert_false(t->run.result->ok);
+        assert_int_equal(proof->verdict, BITCONV_FAILED);
+        assert_non_null(strstr(proof->detail, cases[i].said));
+    }
+}
+
+/* Twice the heads of half the size: no shape changes. */
+static void head_size_is_another(void **state)
+{
+    struct tamper *t = *state;
+    uint8_t eight[4], four[4], sixteen[4];
+    bc_put_u32(eight, 8);
+    bc_put_u32(four, 4);
+    bc_put_u32(sixteen, 16);
+    const struct gguf_edit edits[] = {
+        {.name = "qwen2.attention.head_count", .data = eight, .size = 4},
+        {.name = "qwen2.attention.head_count_kv", .data = four, .size = 4},
+        {.name = "qwen2.attention.key_length", .data = sixteen, .size = 4},
+        {.name = "qwen2.attention.value_length", .data = sixteen, .size = 4},
+        {.name = "qwen2.rope.dimension_count", .data = sixteen, .size = 4}};
+    t->r->options.plain = false;
+    make(t, "qwen2", "f16");
+    caught(t, edits, 5, "blk.0.attn (the heads' outputs");
+}
+
+/* The file has an output projection of its own, the checkpoint says that it is the embedding. */
+static void output_is_not_tied(void **state)
+{
+    struct tamper *t = *state;
+    make(t, "llama-158", "f16");
+    model_copy_config(t->r->model, "\"tie_word_embeddings\": false",
+                      "\"tie_word_embeddings\": true");
+    verify_source(t, t->r->out);
+    const struct bitconv_proof *forward = verify_run_proof(&t->run, "forward");
+    assert_false(t->run.result->ok);
+    assert_int_equal(forward->verdict, BITCONV_FAILED);
+    assert_non_null(strstr(forward->detail, "logits: float"));
+}
+
+/* Texts on either side of the original context use one list of factors each; both are run. */
+static void both_rope_factors_are_run(void **state)
+{
+    static const struct {
+        uint32_t orig_ctx;
+        const char *tensor, *said;
+    } cases[] = {{1024, "rope_factors_short.weight", "float activations: "},
+                 {1024, "rope_factors_long.weight", "float activations, long RoPE factors: "},
+                 {16, "rope_factors_short.weight", "float activations, short RoPE factors: "},
+                 {16, "rope_factors_long.weight", "float activations: "}};
+    struct tamper *t = *state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        uint64_t size;
+        convert_run_model(t->r, "phi3", NULL, 0);
+        if (cases[i].orig_ctx == 16)
+            model_copy_config(t->r->model, "embeddings\": 1024", "embeddings\": 16");
+        convert_run_accept(t->r, "i2_s");
+        uint8_t *bytes = copy_of(t, cases[i].tensor, &size);
+        bc_put_u32(bytes + 8, bc_get_u32(bytes + 8) ^ 0x10000);
+        const struct gguf_edit edit = {.name = cases[i].tensor, .data = bytes, .size = size};
+        caught(t, &edit, 1, cases[i].said);
+        free(bytes);
+    }
+    verify_source(t, t->r->out);
+    assert_non_null(strstr(verify_run_proof(&t->run, "forward")->detail,
+                           "float and int8 activations, short and long RoPE factors"));
+}
+
+/* One token chooses two of three experts. */
+static void idle_experts_are_counted(void **state)
+{
+    static const int32_t token[] = {5};
+    struct tamper *t = *state;
+    make(t, "mixtral", "bitcos");
+    const struct bitconv_verify_options one = {
+        .source = t->r->model, .tokens = token, .n_tokens = 1};
+    verify_as(t, t->r->out, one);
+    assert_non_null(strstr(verify_run_proof(&t->run, "forward")->detail,
+                           "experts that no token chose, and that were not run: 1"));
+    verify_source(t, t->r->out);
+    assert_null(strstr(verify_run_proof(&t->run, "forward")->detail, "no token chose"));
+}
+
 /* ---- what cannot be run ---- */
 
 static void nonfinite_results_are_named(void **state)
@@ -321,6 +618,7 @@ static void foreign_types_are_run_alone(void **state)
     const struct bitconv_proof *forward = verify_run_proof(&t->run, "forward");
     assert_int_equal(forward->verdict, BITCONV_PASSED);
     assert_non_null(strstr(forward->detail, "does not write Q4_0 (blk.0.attn_q.weight)"));
+    assert_false(t->run.result->ok); /* its values are not the checkpoint's */
     free(bytes);
 }
 
@@ -605,6 +903,12 @@ int main(void)
         TEST(rope_frequencies_are_missing),
         TEST(window_is_missing),
         TEST(windows_are_outgrown),
+        TEST(others_are_caught),
+        TEST(keys_are_added),
+        TEST(head_size_is_another),
+        TEST(output_is_not_tied),
+        TEST(both_rope_factors_are_run),
+        TEST(idle_experts_are_counted),
         TEST(nonfinite_results_are_named),
         TEST(shapes_are_checked),
         TEST(missing_tensors_are_named),
