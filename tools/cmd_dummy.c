@@ -26,7 +26,7 @@ static const struct option_row options[] = {
      "gemma3-embed\nphi3 bert lfm2"},
     {"size", 0, OPTION_STRING, OPTION(size), "N",
      "parameters: 1M 125M 1.5B 70B 100B, or a\npublished shape such as 2B-4T (bitnet)"},
-    {"outfile", 'o', OPTION_STRING, OPTION(outfile), "PATH", "folder, or with --outtype the GGUF"},
+    {"outfile", 'o', OPTION_OUTPUT, OPTION(outfile), "PATH", "folder, or with --outtype the GGUF"},
     {"name", 0, OPTION_STRING, OPTION(name), "NAME",
      "of the model (default: the last part of PATH,\nwithout .gguf)"},
     {"packed", 0, OPTION_FLAG, AT(packed), NULL, "linear weights as uint8 with weight_scale"},
@@ -125,12 +125,12 @@ static void print_json(struct bc_buf *out, const struct ui *ui, const struct bit
     put_shape(&w, d);
     bc_jw_key_f64(&w, "zeros", d->zeros);
     bc_jw_key_u64(&w, "seed", d->seed);
-    bc_jw_key_u64(&w, "files", d->n_files);
+    bc_jw_key_u64(&w, "n_files", d->n_files);
     bc_jw_key_u64(&w, "bytes", d->size);
     bc_jw_key_bool(&w, "bytes_expected", d->size_is_expected);
     bc_jw_key_u64(&w, "peak_memory", d->peak_memory);
     put_tensors(&w, d);
-    bc_jw_key_strings(&w, "warnings", (const char *const *)ui->warnings, ui->n_warnings);
+    bc_jw_key_strings(&w, "warnings", (const char *const *)ui->warnings.items, ui->warnings.n);
     bc_jw_end_object(&w);
     bc_buf_putc(out, '\n');
 }

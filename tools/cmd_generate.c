@@ -172,7 +172,7 @@ static enum bitconv_status on_input(void *user, const struct model_input *input,
 
 static void open_document(struct generating *g)
 {
-    bc_buf_puts(&g->out, "{\n  \"model\": ");
+    bc_buf_puts(&g->out, "{\n  \"file\": ");
     model_put_string(&g->out, g->model.path, strlen(g->model.path));
     bc_buf_printf(&g->out, ",\n  \"family\": \"%s\",\n  \"mode\": \"%s\",\n  \"results\": [",
                   g->model.info.family, g->model.info.mode);

@@ -23,7 +23,8 @@ struct settings {
 #define AT(member) offsetof(struct settings, member)
 
 static const struct option_row options[] = {
-    {"prompts", 0, OPTION_STRING, AT(prompts), "FILE", "calibrate: one text a line"},
+    {"prompts", 0, OPTION_STRING, AT(prompts), "FILE",
+     "calibrate: one text a line (-: standard input)"},
     {"prompt", 'p', OPTION_STRING, AT(text), "TEXT", "one text; run: what to go on from"},
     {"tokens", 0, OPTION_STRING, AT(tokens), "IDS", "the text as token ids: 1,2,3"},
     {"eval", 0, OPTION_STRING, AT(eval), "FILE", "calibrate: held-out texts, for the report"},
@@ -37,7 +38,7 @@ static const struct option_row options[] = {
     {"memory", 0, OPTION_SIZE, AT(memory), "SIZE",
      "calibrate: for sums over the samples (2G);\nless takes more passes"},
     {"f32", 0, OPTION_FLAG, AT(f32), NULL, "calibrate: store F32, not F16"},
-    {"outfile", 'o', OPTION_STRING, AT(outfile), "FILE", "calibrate: the predictor (required)"},
+    {"outfile", 'o', OPTION_OUTPUT, AT(outfile), "FILE", "calibrate: the predictor (required)"},
     {"force", 'f', OPTION_FLAG, AT(force), NULL, "replace an existing output"},
     {"predictor", 0, OPTION_STRING, AT(predictor), "FILE", "run: from calibrate (required)"},
     {"n-predict", 'n', OPTION_UINT, AT(n_generate), "N", "run: tokens to generate, greedily (0)"},
@@ -103,7 +104,9 @@ static enum bitconv_status add_file(struct texts *t, const struct bitconv_tokeni
     struct adding adding = {t, tok};
     const size_t before = t->n;
     BC_TRY(text_lines_each(path, false, NULL, NULL, on_line, &adding, err));
-    if (t->n == before) return bc_fail(err, BITCONV_E_ARG, "%s: no texts, wanted one a line", path);
+    if (t->n == before)
+        return bc_fail(err, BITCONV_E_ARG, "%s: no texts, wanted one a line",
+                       strcmp(path, "-") == 0 ? "standard input" : path);
     return BITCONV_OK;
 }
 
@@ -280,9 +283,12 @@ static int run_open(struct ui *ui, const struct settings *s, bool calibrating, c
 static const char *what_is_missing(const struct settings *s, bool calibrating)
 {
     const int n = (s->text != NULL) + (s->tokens != NULL) + (s->prompts != NULL);
+    const bool one_stdin = s->prompts != NULL && s->eval != NULL && strcmp(s->prompts, "-") == 0 &&
+                           strcmp(s->eval, "-") == 0;
     if (calibrating)
         return s->outfile == NULL ? "-o FILE is missing"
                : n == 0           ? "texts are missing: --prompts FILE, -p TEXT or --tokens IDS"
+               : one_stdin        ? "--prompts and --eval cannot both be standard input"
                                   : NULL;
     return s->predictor == NULL           ? "--predictor FILE is missing"
            : n != 1 || s->prompts != NULL ? "one text is wanted: -p TEXT or --tokens IDS"

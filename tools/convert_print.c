@@ -339,52 +339,74 @@ static void json_tensor(struct bc_jw *w, const struct bitconv_converted_tensor *
     bc_jw_end_object(w);
 }
 
-void convert_print_json(const struct ui *ui, const struct bitconv_conversion *c)
+/* The members of the document that a conversion has. */
+static void json_conversion(struct bc_jw *w, const struct bitconv_conversion *c)
+{
+    bc_jw_key_string(w, "output", c->output);
+    bc_jw_key_string(w, "outtype", c->outtype);
+    bc_jw_key_string(w, "target", c->target);
+    bc_jw_key_string(w, "architecture", c->architecture);
+    bc_jw_key(w, "n_files");
+    bc_jw_u64(w, c->n_files);
+    bc_jw_key(w, "bytes");
+    bc_jw_u64(w, c->file_size);
+    bc_jw_key(w, "peak_memory");
+    bc_jw_u64(w, c->peak_memory);
+    bc_jw_key_string(w, "fingerprint", c->fingerprint[0] != '\0' ? c->fingerprint : NULL);
+    json_types(w, c);
+    bc_jw_key(w, "tensors");
+    bc_jw_begin_array(w);
+    for (size_t i = 0; i < c->n_tensors; i++)
+        json_tensor(w, &c->tensors[i]);
+    bc_jw_end_array(w);
+}
+
+static void finish_document(struct bc_jw *w, const struct ui *ui)
+{
+    bc_jw_key_strings(w, "warnings", (const char *const *)ui->warnings.items, ui->warnings.n);
+    bc_jw_end_object(w);
+    bc_buf_putc(w->buf, '\n');
+    ui_write(w->buf);
+}
+
+static void print_json(const struct ui *ui, const struct bitconv_conversion *c)
 {
     struct bc_buf out = {0};
     struct bc_jw w = {.buf = &out, .first = true};
     bc_jw_begin_object(&w);
-    bc_jw_key_string(&w, "output", c->output);
-    bc_jw_key_string(&w, "outtype", c->outtype);
-    bc_jw_key_string(&w, "target", c->target);
-    bc_jw_key_string(&w, "architecture", c->architecture);
-    bc_jw_key(&w, "files");
-    bc_jw_u64(&w, c->n_files);
-    bc_jw_key(&w, "bytes");
-    bc_jw_u64(&w, c->file_size);
-    bc_jw_key(&w, "peak_memory");
-    bc_jw_u64(&w, c->peak_memory);
-    bc_jw_key_string(&w, "fingerprint", c->fingerprint[0] != '\0' ? c->fingerprint : NULL);
-    json_types(&w, c);
-    bc_jw_key(&w, "tensors");
-    bc_jw_begin_array(&w);
-    for (size_t i = 0; i < c->n_tensors; i++)
-        json_tensor(&w, &c->tensors[i]);
-    bc_jw_end_array(&w);
-    bc_jw_key_strings(&w, "warnings", (const char *const *)ui->warnings, ui->n_warnings);
-    bc_jw_end_object(&w);
-    bc_buf_putc(&out, '\n');
-    ui_write(&out);
+    json_conversion(&w, c);
+    finish_document(&w, ui);
+    bc_buf_release(&out);
+}
+
+void convert_print_check(const struct ui *ui, const char *dir, const char *outtype,
+                         const struct bitconv_conversion *c, const struct bitconv_error *err)
+{
+    struct bc_buf out = {0};
+    struct bc_jw w = {.buf = &out, .first = true};
+    const char *const only = err->text;
+    const bool several = ui->findings.n > 0;
+    bc_jw_begin_object(&w);
+    bc_jw_key_string(&w, "source", dir);
+    if (c == NULL) bc_jw_key_string(&w, "outtype", outtype);
+    bc_jw_key_bool(&w, "ok", c != NULL);
+    bc_jw_key_strings(&w, "reasons", several ? (const char *const *)ui->findings.items : &only,
+                      c != NULL ? 0
+                      : several ? ui->findings.n
+                                : 1);
+    if (c != NULL) json_conversion(&w, c);
+    finish_document(&w, ui);
     bc_buf_release(&out);
 }
 
 /* ---- everything ---- */
 
-/* Whether the GGUF itself went to standard output, which then has no room for anything else. */
-static bool is_stdout(const char *path)
-{
-    static const char *const names[] = {"/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"};
-    for (size_t i = 0; path != NULL && i < sizeof names / sizeof names[0]; i++)
-        if (strcmp(path, names[i]) == 0) return true;
-    return false;
-}
-
 void convert_print(const struct ui *ui, const struct bitconv_conversion *c, const char *outfile,
                    bool dry_run)
 {
-    if (is_stdout(outfile) && !dry_run) return;
+    if (outfile != NULL && ui_is_stdout(outfile) && !dry_run) return;
     if (ui->globals->json) {
-        convert_print_json(ui, c);
+        print_json(ui, c);
         return;
     }
     if (ui->globals->quiet) return;

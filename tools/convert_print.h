@@ -10,7 +10,10 @@
  * Nothing when the GGUF itself went to standard output (`outfile`). */
 void convert_print(const struct ui *ui, const struct bitconv_conversion *c, const char *outfile,
                    bool dry_run);
-/* The JSON alone, wherever the GGUF went. */
-void convert_print_json(const struct ui *ui, const struct bitconv_conversion *c);
+/* The document of `convert --check`: what convert says, and "ok" and "reasons"; where it cannot be
+ * converted (`c` NULL) the folder, the asked type, and the reasons: those that were found, else that
+ * of `err`. */
+void convert_print_check(const struct ui *ui, const char *dir, const char *outtype,
+                         const struct bitconv_conversion *c, const struct bitconv_error *err);
 
 #endif

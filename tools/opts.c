@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/nearest.h"
+
 const struct option_row global_options[] = {
     {"help", 'h', OPTION_FLAG, offsetof(struct globals, help), NULL, "show this help"},
     {"version", 0, OPTION_FLAG, offsetof(struct globals, version), NULL, "show the version"},
@@ -107,6 +109,21 @@ static bool complain(struct parser *p, const char *format, const char *name, con
     return false;
 }
 
+/* Files appear under a name when they are complete, which standard output cannot give. */
+static bool store_output(struct parser *p, const struct option_row *row, const char **place,
+                         const char *value)
+{
+    *place = value;
+    if (value[0] == '\0') return complain(p, "--%s: the name is empty%s", row->name, "");
+    if (strcmp(value, "-") != 0) return true;
+    *place = OPTS_STDOUT;
+    if (row->kind == OPTION_PRINT) return true;
+    return complain(p,
+                    "--%s: '%s' would be standard output, the name of a file was expected "
+                    "(./- for one that is called so)",
+                    row->name, value);
+}
+
 static bool store(struct parser *p, const struct option_row *row, void *base, const char *value)
 {
     void *place = (char *)base + row->offset;
@@ -117,6 +134,9 @@ static bool store(struct parser *p, const struct option_row *row, void *base, co
     case OPTION_STRING:
         *(const char **)place = value;
         return true;
+    case OPTION_OUTPUT:
+    case OPTION_PRINT:
+        return store_output(p, row, place, value);
     case OPTION_UINT:
         if (parse_uint(value, place)) return true;
         return complain(p, "--%s: '%s' is not a whole number from 0 to 1000000", row->name, value);
@@ -137,6 +157,34 @@ static bool store(struct parser *p, const struct option_row *row, void *base, co
     return false;
 }
 
+static void offer_rows(struct bc_nearest *nearest, const struct option_row *rows)
+{
+    for (; rows && rows->name; rows++)
+        bc_nearest_offer(nearest, rows->name);
+}
+
+/* `len` 0: a letter, which is near to nothing. */
+static bool unknown_option(struct parser *p, const char *name, size_t len)
+{
+    char word[64] = "", hint[BC_NEAREST_HINT_SIZE];
+    struct bc_nearest nearest = {.word = word};
+    if (len < sizeof word) memcpy(word, len > 0 ? name : "", len);
+    if (word[0] != '\0') {
+        offer_rows(&nearest, p->rows);
+        offer_rows(&nearest, global_options);
+    }
+    return complain(p, "unknown option '%s'%s", p->argv[p->at],
+                    bc_nearest_hint(&nearest, "--", hint, sizeof hint));
+}
+
+/* Whether an argument is "--" and the name of an option, in place of the value of another. */
+static bool is_option_name(const struct parser *p, const char *arg)
+{
+    if (strncmp(arg, "--", 2) != 0 || arg[2] == '\0') return false;
+    return find_row(p->rows, arg + 2, strlen(arg + 2), 0) != NULL ||
+           find_row(global_options, arg + 2, strlen(arg + 2), 0) != NULL;
+}
+
 /* One option, `name` of `len` bytes or a letter; `inline_value` behind '=' or NULL. */
 static bool take_option(struct parser *p, const char *name, size_t len, char letter,
                         const char *inline_value)
@@ -147,14 +195,14 @@ static bool take_option(struct parser *p, const char *name, size_t len, char let
         row = find_row(global_options, name, len, letter);
         base = p->globals;
     }
-    if (row == NULL) return complain(p, "unknown option '%s'%s", p->argv[p->at], "");
+    if (row == NULL) return unknown_option(p, name, len);
     if (row->kind == OPTION_FLAG) {
         if (inline_value) return complain(p, "--%s takes no value ('%s')", row->name, inline_value);
         return store(p, row, base, NULL);
     }
     const char *value = inline_value;
     if (value == NULL) {
-        if (p->at + 1 >= p->argc)
+        if (p->at + 1 >= p->argc || is_option_name(p, p->argv[p->at + 1]))
             return complain(p, "--%s needs a value (%s)", row->name, row->value);
         value = p->argv[++p->at];
     }

@@ -11,12 +11,16 @@
 enum option_kind {
     OPTION_FLAG,   /* bool */
     OPTION_STRING, /* const char * */
+    OPTION_OUTPUT, /* const char *: where to write; "-" is refused */
+    OPTION_PRINT,  /* const char *: where to write text; "-" becomes OPTS_STDOUT */
     OPTION_UINT,   /* unsigned, up to a million */
     OPTION_COUNT,  /* struct option_count: like OPTION_UINT, where 0 is not the same as nothing */
     OPTION_NUMBER, /* uint64_t, any */
     OPTION_SIZE,   /* uint64_t bytes: 2G, 512M, 64K, plain number; powers of 1024 */
     OPTION_LIST    /* struct option_list: may be given several times */
 };
+
+#define OPTS_STDOUT "/dev/stdout"
 
 struct option_count {
     unsigned n;
@@ -56,7 +60,8 @@ struct parsed {
 
 /* Parses argv[1..]: options before, between and after arguments, "--opt value", "--opt=value", "-o
  * value",
- * "--" ends options. Numbers are checked. On an error fills message and returns false. Free with
+ * "--" ends options. Numbers are checked. The name of an option is not taken for the value of the one
+ * before it, unless behind '='. On an error fills message and returns false. Free with
  * opts_free in either case. */
 bool opts_parse(int argc, char **argv, const struct option_row *rows, size_t settings_size,
                 struct globals *globals, struct parsed *out, char *message, size_t message_size);

@@ -124,8 +124,8 @@ bool report_from_conversion(const struct bitconv_conversion *c, const struct ui 
                             struct report *out)
 {
     *out = (struct report){.command = "convert", .file = bc_path_base(c->output), .verdict = -1};
-    out->warnings = (const char *const *)ui->warnings;
-    out->n_warnings = ui->n_warnings;
+    out->warnings = (const char *const *)ui->warnings.items;
+    out->n_warnings = ui->warnings.n;
     if (!make_tensors(out, c->n_tensors)) return false;
     for (size_t i = 0; i < c->n_tensors; i++) {
         const struct bitconv_converted_tensor *from = &c->tensors[i];

@@ -27,7 +27,7 @@ assert one["quality"]["hidden_error"] == 0 and one["quality"]["total"]["output_e
 assert one["top_k"] == one["intermediate_size"] and half["top_k"] * 2 == one["top_k"]
 assert half["quality"]["hidden_error"] > 0 and half["quality"]["total"]["sparsity"] == 0.5
 assert half["mode"] == "int8" and one["mode"] == "float"
-assert 0 < half["quality"]["total"]["recall"] <= 1 and len(half["quality"]["layers"]) == half["layers"]
+assert 0 < half["quality"]["total"]["recall"] <= 1 and len(half["quality"]["by_layer"]) == half["layers"]
 for d in (half, one):
     assert d["speed"]["tokens"] > 0 and d["speed"]["ratio"] > 0
     assert (d["embedding"] is not None) == embeds and (d["text"] is None) == embeds
