@@ -125,6 +125,8 @@ static int run(struct ui *ui, const struct globals *globals, const void *setting
                         "tq1_0, tq2_0, q2_0, q1_0 or auto");
     if (s.allow_nonfinite != NULL && strcmp(s.allow_nonfinite, "zero") != 0)
         return ui_usage(ui, "convert", "--allow-nonfinite: '%s' is not zero", s.allow_nonfinite);
+    if (s.check && s.report != NULL)
+        return ui_usage(ui, "convert", "--report: with --check there is nothing to report on");
     s.options.allow_nonfinite_zero = s.allow_nonfinite != NULL;
     s.options.meta = s.meta.items;
     s.options.n_meta = s.meta.n;

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/file.h"
 #include "base/utf8.h"
 #include "bitconv/sparse.h"
 #include "bitconv/tokenize.h"
@@ -28,7 +29,7 @@ static const struct option_row options[] = {
     {"prompt", 'p', OPTION_STRING, AT(text), "TEXT", "one text; run: what to go on from"},
     {"tokens", 0, OPTION_STRING, AT(tokens), "IDS", "the text as token ids: 1,2,3"},
     {"eval", 0, OPTION_STRING, AT(eval), "FILE", "calibrate: held-out texts, for the report"},
-    {"rank", 'r', OPTION_UINT, AT(rank), "R", "calibrate: rank of the predictor (32)"},
+    {"rank", 'r', OPTION_WIDTH, AT(rank), "R", "calibrate: rank of the predictor (32)"},
     {"top-k", 'k', OPTION_UINT, AT(top_k), "K", "neurons that are computed for a token"},
     {"share", 0, OPTION_STRING, AT(share), "S",
      "the same as a share of all (0.3); 1 computes\nall of them and equals dense exactly"},
@@ -252,6 +253,10 @@ static enum bitconv_status run_with(struct ui *ui, const struct settings *s, boo
 {
     struct bitconv_sparse_options o;
     BC_TRY(read_options(s, ui->globals, &o, err));
+    const char *const inputs[] = {path, s->prompts, s->eval};
+    const struct bc_out_options out_options = {
+        .force = s->force, .input_paths = inputs, .n_input_paths = 3};
+    if (calibrating) BC_TRY(bc_out_probe(s->outfile, &out_options, err));
     BC_TRY(read_texts(s, tok, texts, eval, err));
     if (texts->n == 0) return bc_fail(err, BITCONV_E_ARG, "the text has no tokens");
     if (!calibrating) {

@@ -132,7 +132,7 @@ static int report(struct ui *ui, const struct globals *globals, const struct set
     struct bc_buf text = {0};
     if (globals->json)
         verify_json(view, &text);
-    else
+    else if (!globals->quiet)
         verify_text(view, &text);
     ui_write(&text);
     const bool failed = text.failed;

@@ -143,12 +143,15 @@ static int show_help(const char *topic)
 /* What can be said without a command. */
 static int run_without_command(const char *option)
 {
-    if (option == NULL || strcmp(option, "--json") == 0 || strcmp(option, "--quiet") == 0) {
+    const bool wants_help =
+        option != NULL && (strcmp(option, "--help") == 0 || strcmp(option, "-h") == 0);
+    const bool wants_version = option != NULL && strcmp(option, "--version") == 0;
+    if (wants_help) return show_help(NULL);
+    if (!wants_version && (option == NULL || opts_is_global(option))) {
         fprintf(stderr, "bitconv: no command given (try `bitconv --help`)\n");
         return 2;
     }
-    if (strcmp(option, "--help") == 0 || strcmp(option, "-h") == 0) return show_help(NULL);
-    if (strcmp(option, "--version") != 0) return complain("option", option, NULL);
+    if (!wants_version) return complain("option", option, NULL);
     printf("bitconv %s\n", bitconv_version());
     return finish(0);
 }

@@ -20,7 +20,7 @@ const struct option_row global_options[] = {
     {"no-progress", 0, OPTION_FLAG, offsetof(struct globals, no_progress), NULL,
      "no progress bar (there is none when piped)"},
     {"threads", 't', OPTION_UINT, offsetof(struct globals, threads), "N",
-     "worker threads (default: online processors)"},
+     "worker threads (default, 0: online processors)"},
     {"cpu", 0, OPTION_STRING, offsetof(struct globals, cpu), "SET",
      "instruction set: scalar, avx2, avx512, neon"},
     {NULL, 0, OPTION_FLAG, 0, NULL, NULL},
@@ -140,6 +140,9 @@ static bool store(struct parser *p, const struct option_row *row, void *base, co
     case OPTION_UINT:
         if (parse_uint(value, place)) return true;
         return complain(p, "--%s: '%s' is not a whole number from 0 to 1000000", row->name, value);
+    case OPTION_WIDTH:
+        if (parse_uint(value, place) && *(unsigned *)place > 0) return true;
+        return complain(p, "--%s: '%s' is not a whole number from 1 to 1000000", row->name, value);
     case OPTION_COUNT:
         ((struct option_count *)place)->given = true;
         if (parse_uint(value, &((struct option_count *)place)->n)) return true;
@@ -148,7 +151,7 @@ static bool store(struct parser *p, const struct option_row *row, void *base, co
         if (parse_number(value, place)) return true;
         return complain(p, "--%s: '%s' is not a whole number from 0 to 2^64 - 1", row->name, value);
     case OPTION_SIZE:
-        if (parse_size(value, place)) return true;
+        if (parse_size(value, place) && *(uint64_t *)place > 0) return true;
         return complain(p, "--%s: '%s' is not a size such as 2G or 512M", row->name, value);
     case OPTION_LIST:
         if (append_list(p, place, value)) return true;
@@ -234,6 +237,14 @@ bool opts_parse(int argc, char **argv, const struct option_row *rows, size_t set
         }
     }
     return true;
+}
+
+bool opts_is_global(const char *arg)
+{
+    if (strncmp(arg, "--", 2) == 0)
+        return arg[2] == '\0' ||
+               find_row(global_options, arg + 2, strcspn(arg + 2, "="), 0) != NULL;
+    return arg[0] == '-' && arg[1] != '\0' && find_row(global_options, "", 0, arg[1]) != NULL;
 }
 
 void opts_free(struct parsed *parsed)

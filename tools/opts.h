@@ -13,10 +13,11 @@ enum option_kind {
     OPTION_STRING, /* const char * */
     OPTION_OUTPUT, /* const char *: where to write; "-" is refused */
     OPTION_PRINT,  /* const char *: where to write text; "-" becomes OPTS_STDOUT */
-    OPTION_UINT,   /* unsigned, up to a million */
+    OPTION_UINT,   /* unsigned, up to a million; 0 is the default */
+    OPTION_WIDTH,  /* the same, where 0 would make no sense */
     OPTION_COUNT,  /* struct option_count: like OPTION_UINT, where 0 is not the same as nothing */
     OPTION_NUMBER, /* uint64_t, any */
-    OPTION_SIZE,   /* uint64_t bytes: 2G, 512M, 64K, plain number; powers of 1024 */
+    OPTION_SIZE,   /* uint64_t above 0: 2G, 512M, 64K, plain number; powers of 1024 */
     OPTION_LIST    /* struct option_list: may be given several times */
 };
 
@@ -66,6 +67,9 @@ struct parsed {
 bool opts_parse(int argc, char **argv, const struct option_row *rows, size_t settings_size,
                 struct globals *globals, struct parsed *out, char *message, size_t message_size);
 void opts_free(struct parsed *parsed);
+
+/* Whether an argument is "--", or an option that every command understands. */
+bool opts_is_global(const char *arg);
 
 /* Prints rows as a help column of at most 80 characters. */
 void opts_print_help(const struct option_row *rows);

@@ -208,6 +208,8 @@ int report_check_target(struct ui *ui, const char *path, bool force)
         bc_fail(&err, BITCONV_E_ARG, "%s: exists already: use --force to replace it", path);
     else if (kind == BC_PATH_FILE && !is_page(path))
         bc_fail(&err, BITCONV_E_ARG, "%s: is no HTML page: a report replaces nothing else", path);
+    else
+        bc_out_probe(path, &(struct bc_out_options){.force = force}, &err);
     return err.status == BITCONV_OK ? 0 : ui_fail(ui, &err);
 }
 
@@ -217,6 +219,11 @@ int report_write(struct ui *ui, const char *path, bool force, struct report *rep
     struct bc_buf page = {0};
     report_html(report, &page);
     report_release(report);
+    const int refused = report_check_target(ui, path, force); /* the command may have written it */
+    if (refused != 0) {
+        bc_buf_release(&page);
+        return refused;
+    }
     if (page.failed)
         bc_fail_nomem(&err, "the report");
     else

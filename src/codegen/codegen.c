@@ -232,7 +232,11 @@ static enum bitconv_status write_output(struct run *r, struct output *o, const c
                                         const char *name, struct bitconv_error *err)
 {
     struct bitconv_codegen_result *const result = &r->result->public;
-    const struct bc_out_options options = {.force = r->options->force, .size = o->text.size};
+    const char *const inputs[] = {r->options->model, r->options->kernel_config};
+    const struct bc_out_options options = {.force = r->options->force,
+                                           .size = o->text.size,
+                                           .input_paths = inputs,
+                                           .n_input_paths = 2};
     const char *const path = path_of(r, r->options->dir, named, name);
     const char *const meanwhile = path_of(r, r->dir, named, name);
     if (path == NULL || meanwhile == NULL) return bc_fail_nomem(err, "name of a file");
