@@ -253,9 +253,9 @@ static enum bitconv_status run_with(struct ui *ui, const struct settings *s, boo
 {
     struct bitconv_sparse_options o;
     BC_TRY(read_options(s, ui->globals, &o, err));
-    const char *const inputs[] = {path, s->prompts, s->eval};
+    const char *const inputs[] = {s->prompts, s->eval};
     const struct bc_out_options out_options = {
-        .force = s->force, .input_paths = inputs, .n_input_paths = 3};
+        .force = s->force, .input_paths = inputs, .n_input_paths = 2};
     if (calibrating) BC_TRY(bc_out_probe(s->outfile, &out_options, err));
     BC_TRY(read_texts(s, tok, texts, eval, err));
     if (texts->n == 0) return bc_fail(err, BITCONV_E_ARG, "the text has no tokens");

@@ -98,21 +98,15 @@ static const char *take_command_word(int *argc, char **argv)
     return NULL;
 }
 
-/* Masked, without blanks at the end. */
-static void mask(struct bc_buf *out, const char *text, size_t columns)
-{
-    ui_cell(out, text, columns, true);
-    while (out->size > 0 && out->data[out->size - 1] == ' ')
-        out->data[--out->size] = '\0';
-}
-
-/* "bitconv: unknown WHAT 'WORD' ..." with the word masked; the exit status. */
+/* "bitconv: unknown WHAT 'WORD' ..." with the word masked and the hint, if any; the exit status. */
 static int complain(const char *what, const char *word, const struct bc_nearest *nearest)
 {
     char hint[BC_NEAREST_HINT_SIZE] = "";
     struct bc_buf masked = {0};
     if (nearest != NULL) bc_nearest_hint(nearest, "", hint, sizeof hint);
-    mask(&masked, word, 60);
+    ui_cell(&masked, word, 60, true);
+    while (masked.size > 0 && masked.data[masked.size - 1] == ' ')
+        masked.data[--masked.size] = '\0';
     fprintf(stderr, "bitconv: unknown %s '%s'%s (try `bitconv --help`)\n", what,
             bc_buf_str(&masked), hint);
     bc_buf_release(&masked);
@@ -143,17 +137,15 @@ static int show_help(const char *topic)
 /* What can be said without a command. */
 static int run_without_command(const char *option)
 {
-    const bool wants_help =
-        option != NULL && (strcmp(option, "--help") == 0 || strcmp(option, "-h") == 0);
-    const bool wants_version = option != NULL && strcmp(option, "--version") == 0;
-    if (wants_help) return show_help(NULL);
-    if (!wants_version && (option == NULL || opts_is_global(option))) {
-        fprintf(stderr, "bitconv: no command given (try `bitconv --help`)\n");
-        return 2;
+    if (option != NULL && (strcmp(option, "--help") == 0 || strcmp(option, "-h") == 0))
+        return show_help(NULL);
+    if (option != NULL && strcmp(option, "--version") == 0) {
+        printf("bitconv %s\n", bitconv_version());
+        return finish(0);
     }
-    if (!wants_version) return complain("option", option, NULL);
-    printf("bitconv %s\n", bitconv_version());
-    return finish(0);
+    if (option != NULL && !opts_is_global(option)) return complain("option", option, NULL);
+    fprintf(stderr, "bitconv: no command given (try `bitconv --help`)\n");
+    return 2;
 }
 
 int main(int argc, char **argv)
