@@ -100,11 +100,12 @@ static enum bitconv_status on_line(void *user, const struct text_line *line,
 }
 
 static enum bitconv_status add_file(struct texts *t, const struct bitconv_tokenizer *tok,
-                                    const char *path, struct bitconv_error *err)
+                                    const char *path, const struct bitconv_sink *sink,
+                                    struct bitconv_error *err)
 {
     struct adding adding = {t, tok};
     const size_t before = t->n;
-    BC_TRY(text_lines_each(path, false, NULL, NULL, on_line, &adding, err));
+    BC_TRY(text_lines_each(path, false, NULL, sink, on_line, &adding, err));
     if (t->n == before)
         return bc_fail(err, BITCONV_E_ARG, "%s: no texts, wanted one a line",
                        strcmp(path, "-") == 0 ? "standard input" : path);
@@ -134,13 +135,13 @@ static enum bitconv_status add_list(struct texts *t, const char *list, struct bi
 
 /* --prompts, -p and --tokens into `texts`, --eval into `eval`. */
 static enum bitconv_status read_texts(const struct settings *s, const struct bitconv_tokenizer *tok,
-                                      struct texts *texts, struct texts *eval,
-                                      struct bitconv_error *err)
+                                      const struct bitconv_sink *sink, struct texts *texts,
+                                      struct texts *eval, struct bitconv_error *err)
 {
-    if (s->prompts != NULL) BC_TRY(add_file(texts, tok, s->prompts, err));
+    if (s->prompts != NULL) BC_TRY(add_file(texts, tok, s->prompts, sink, err));
     if (s->text != NULL) BC_TRY(add_text(texts, tok, s->text, strlen(s->text), err));
     if (s->tokens != NULL) BC_TRY(add_list(texts, s->tokens, err));
-    if (s->eval != NULL) BC_TRY(add_file(eval, tok, s->eval, err));
+    if (s->eval != NULL) BC_TRY(add_file(eval, tok, s->eval, sink, err));
     return BITCONV_OK;
 }
 
@@ -257,7 +258,7 @@ static enum bitconv_status run_with(struct ui *ui, const struct settings *s, boo
     const struct bc_out_options out_options = {
         .force = s->force, .input_paths = inputs, .n_input_paths = 2};
     if (calibrating) BC_TRY(bc_out_probe(s->outfile, &out_options, err));
-    BC_TRY(read_texts(s, tok, texts, eval, err));
+    BC_TRY(read_texts(s, tok, &ui->sink, texts, eval, err));
     if (texts->n == 0) return bc_fail(err, BITCONV_E_ARG, "the text has no tokens");
     if (!calibrating) {
         o.prompt = texts->items[0];

@@ -339,10 +339,9 @@ static void json_tensor(struct bc_jw *w, const struct bitconv_converted_tensor *
     bc_jw_end_object(w);
 }
 
-/* The members of the document that a conversion has. */
+/* The members of the document about a conversion, written or not. */
 static void json_conversion(struct bc_jw *w, const struct bitconv_conversion *c)
 {
-    bc_jw_key_string(w, "output", c->output);
     bc_jw_key_string(w, "outtype", c->outtype);
     bc_jw_key_string(w, "target", c->target);
     bc_jw_key_string(w, "architecture", c->architecture);
@@ -374,6 +373,7 @@ static void print_json(const struct ui *ui, const struct bitconv_conversion *c)
     struct bc_buf out = {0};
     struct bc_jw w = {.buf = &out, .first = true};
     bc_jw_begin_object(&w);
+    bc_jw_key_string(&w, "output", c->output);
     json_conversion(&w, c);
     finish_document(&w, ui);
     bc_buf_release(&out);

@@ -10,7 +10,7 @@
  * Nothing when the GGUF itself went to standard output (`outfile`). */
 void convert_print(const struct ui *ui, const struct bitconv_conversion *c, const char *outfile,
                    bool dry_run);
-/* The document of `convert --check`: what convert says, and "ok" and "reasons"; where it cannot be
+/* The document of `convert --check`: what convert says but for an output, and "ok" and "reasons"; where it cannot be
  * converted (`c` NULL) the folder, the asked type, and the reasons: those that were found, else that
  * of `err`. */
 void convert_print_check(const struct ui *ui, const char *dir, const char *outtype,

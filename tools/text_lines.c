@@ -97,6 +97,8 @@ static enum bitconv_status read_stream(struct reading *r, FILE *stream, struct b
 static enum bitconv_status read_pipe(struct reading *r, struct bitconv_error *err)
 {
     FILE *const stream = fopen(r->name, "r");
+    if (stream == NULL && bc_canceled(r->sink))
+        return bc_fail(err, BITCONV_E_CANCELED, "interrupted");
     if (stream == NULL) return bc_fail_errno(err, "%s: cannot be opened", r->name);
     const enum bitconv_status status = read_stream(r, stream, err);
     (void)fclose(stream);

@@ -114,6 +114,13 @@ for _ in $(seq 100); do [ ! -s answers ] || break; sleep 0.1; done
 exec 3>&-
 wait $reader || fail "reading from a FIFO"
 [ "$(wc -l <answers)" = 1 ] || fail "a line of a FIFO had no answer"
+for command in "tokenize m.gguf --file" "sparse calibrate m.gguf -o x.gguf --prompts"; do
+    for input in - questions; do
+        # shellcheck disable=SC2086
+        expect 130 timeout --preserve-status -s INT 1 bash -c "exec '$BITCONV_BIN' $command $input < <(sleep 3)"
+        says interrupted
+    done
+done
 for command in "convert $models/bitnet --outtype i2_s -o" "repack m.gguf --outtype t5 -o" "export m.gguf -o" "inspect m.gguf --report" \
     "verify m.gguf --report" "verify m.gguf --manifest" "dummy --arch bitnet --size 1M -o" "sparse calibrate m.gguf -p a -o" \
     "codegen --shapes 64x64 -o" "convert $models/bitnet --outtype i2_s -o x.gguf --report"; do
@@ -163,7 +170,7 @@ expect 2 bitconv convert misfits --outtype tq1_0 -o x.gguf --verbose
 expect 1 bitconv convert six --outtype tq1_0 --check
 [ "$(grep -c '^bitconv: blk' err)" = 6 ] && ! grep -q "more (" err || fail "a line stands for one finding"
 expect 0 bitconv convert misfits --outtype f16 --check --json --quiet
-python3 -c 'import json; j = json.load(open("out")); assert j["ok"] is True and j["reasons"] == [] and j["tensors"]' || fail "--check --json: yes"
+python3 -c 'import json; j = json.load(open("out")); assert j["ok"] is True and j["reasons"] == [] and j["tensors"] and "output" not in j' || fail "--check --json: yes"
 echo '{"architectures": ["NoSuchModel"]}' >misfits/config.json
 expect 1 bitconv convert misfits --outtype f16 --check --json
 python3 -c 'import json; j = json.load(open("out")); assert len(j["reasons"]) == 1 and "NoSuchModel" in j["reasons"][0]' || fail "one reason"
