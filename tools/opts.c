@@ -233,7 +233,8 @@ bool opts_parse(int argc, char **argv, const struct option_row *rows, size_t set
             const size_t len = equal ? (size_t)(equal - arg - 2) : strlen(arg + 2);
             if (!take_option(&p, arg + 2, len, 0, equal ? equal + 1 : NULL)) return false;
         } else {
-            if (!take_option(&p, NULL, 0, arg[1], arg[2] ? arg + 2 : NULL)) return false;
+            const char *const value = arg[2] == '=' ? arg + 3 : arg[2] != '\0' ? arg + 2 : NULL;
+            if (!take_option(&p, NULL, 0, arg[1], value)) return false;
         }
     }
     return true;

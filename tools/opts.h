@@ -59,11 +59,10 @@ struct parsed {
     size_t n_lists;
 };
 
-/* Parses argv[1..]: options before, between and after arguments, "--opt value", "--opt=value", "-o
- * value",
- * "--" ends options. Numbers are checked. The name of an option is not taken for the value of the one
- * before it, unless behind '='. On an error fills message and returns false. Free with
- * opts_free in either case. */
+/* Parses argv[1..]: options before, between and after arguments, "--opt value", "--opt=value",
+ * "-o value", "-ovalue", "-o=value"; "--" ends options. Numbers are checked. The name of an option is
+ * not taken for the value of the one before it, unless behind '='. On an error fills message and
+ * returns false. Free with opts_free in either case. */
 bool opts_parse(int argc, char **argv, const struct option_row *rows, size_t settings_size,
                 struct globals *globals, struct parsed *out, char *message, size_t message_size);
 void opts_free(struct parsed *parsed);

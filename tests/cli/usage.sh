@@ -45,6 +45,9 @@ refused "empty path" convert "" --outtype i2_s
 refused "empty path" verify m.gguf --source ""
 expect 0 bitconv tokenize m.gguf "--" --ids
 expect 0 bitconv generate m.gguf --prompt=--json -n 1
+expect 0 bitconv repack m.gguf --outtype t5 -o=equal.gguf
+[ -s equal.gguf ] || fail "-o=FILE"
+refused "--quiet takes no value" inspect m.gguf -qv
 refused "no command given" --threads 2
 refused "no command given" -q
 
