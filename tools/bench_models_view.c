@@ -96,7 +96,7 @@ static void write_rate(struct bc_jw *w, const struct bitconv_model_bench *bench,
 {
     const struct bitconv_benched_model *m = &bench->models[r->model];
     bc_jw_begin_object(w);
-    bc_jw_key_string(w, "model", m->path);
+    bc_jw_key_string(w, "file", m->path);
     bc_jw_key_string(w, "family", m->family);
     bc_jw_key_string(w, "mode", m->mode);
     bc_jw_key_count(w, "weight_bytes", m->weight_bytes);

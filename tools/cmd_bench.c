@@ -34,7 +34,7 @@ static const struct option_row options[] = {
     {"cols", 0, OPTION_SIZE, offsetof(struct settings, cols), "N", "of the matrix (default 4K)"},
     {"zeros", 0, OPTION_STRING, offsetof(struct settings, zeros), "Z",
      "share of zero weights, 0 to 1 (default 1/3)"},
-    {"repetitions", 'r', OPTION_UINT, offsetof(struct settings, repetitions), "N",
+    {"repetitions", 'r', OPTION_WIDTH, offsetof(struct settings, repetitions), "N",
      "measure N times (default 3; with --pack 5, of\nwhich the median counts)"},
     {"output", 0, OPTION_STRING, offsetof(struct settings, output), "FORMAT",
      "md (default for models), csv or json"},

@@ -30,10 +30,13 @@ static const struct option_row options[] = {
      "rows of a block in the tile, one a shape"},
     {"kernel-config", 0, OPTION_STRING, OPTION(kernel_config), "FILE",
      "tiles from a configuration (INI); alone: its\nshapes as well"},
-    {"outdir", 'o', OPTION_STRING, OPTION(dir), "DIR",
-     "existing folder for kernel_config-tl1.ini,\nkernel_config-tl2.ini, bitconv_tl_kernels.h"},
-    {"ini", 0, OPTION_STRING, OPTION(ini), "FILE", "write the configuration there (one pack)"},
-    {"header", 0, OPTION_STRING, OPTION(header), "FILE", "write the header there"},
+    {"outdir", 'o', OPTION_OUTPUT, OPTION(dir), "DIR",
+     "folder, made where it is missing, for\nkernel_config-tl1.ini, "
+     "kernel_config-tl2.ini,\nbitconv_tl_kernels.h"},
+    {"ini", 0, OPTION_PRINT, OPTION(ini), "FILE",
+     "write the configuration there (one pack;\n-: standard output)"},
+    {"header", 0, OPTION_PRINT, OPTION(header), "FILE",
+     "write the header there (-: standard output)"},
     {"skip-misfits", 0, OPTION_FLAG, OPTION(skip_misfits), NULL,
      "leave out shapes that do not fit, do not fail"},
     {"force", 'f', OPTION_FLAG, OPTION(force), NULL, "replace existing outputs"},
@@ -198,7 +201,7 @@ static void show_json(const struct ui *ui, const struct bitconv_codegen_result *
     for (size_t i = 0; i < result->n_kernels; i++)
         write_kernel(&w, &result->kernels[i]);
     bc_jw_end_array(&w);
-    bc_jw_key_strings(&w, "warnings", (const char *const *)ui->warnings, ui->n_warnings);
+    bc_jw_key_strings(&w, "warnings", (const char *const *)ui->warnings.items, ui->warnings.n);
     bc_jw_end_object(&w);
     bc_buf_putc(out, '\n');
 }
@@ -210,9 +213,11 @@ static int generate(struct ui *ui, const struct globals *globals,
     struct bitconv_error err = {0};
     struct bc_buf text = {0};
     if (bitconv_codegen(codegen, &ui->sink, &result, &err) != BITCONV_OK) return ui_fail(ui, &err);
-    if (globals->json)
+    const bool taken = (codegen->ini != NULL && ui_is_stdout(codegen->ini)) ||
+                       (codegen->header != NULL && ui_is_stdout(codegen->header));
+    if (!taken && globals->json)
         show_json(ui, result, &text);
-    else if (!globals->quiet)
+    else if (!taken && !globals->quiet)
         show_text(ui, result, &text);
     const int status = ui_finish(ui, &text);
     bitconv_codegen_free(result);

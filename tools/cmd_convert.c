@@ -24,7 +24,7 @@ static const struct option_row options[] = {
      "tq2_0 q2_0 q1_0, or auto"},
     {"auto-packs", 0, OPTION_STRING, OPTION(auto_packs), "LIST",
      "outtype auto: the smallest of these for each\ntensor (default: bitcos,t5)"},
-    {"outfile", 'o', OPTION_STRING, OPTION(outfile), "FILE", "output (default: DIR/NAME-T.gguf)"},
+    {"outfile", 'o', OPTION_OUTPUT, OPTION(outfile), "FILE", "output (default: DIR/NAME-T.gguf)"},
     {"force", 'f', OPTION_FLAG, OPTION(force), NULL, "replace an existing output"},
     {"dry-run", 'n', OPTION_FLAG, OPTION(dry_run), NULL,
      "everything but writing: tensors, sizes, memory"},
@@ -66,7 +66,7 @@ static const struct option_row options[] = {
     {"meta", 0, OPTION_LIST, AT(meta), "KEY=TYPE:V",
      "set a metadata key; types u8 i8 u16 i16 u32\ni32 u64 i64 f32 f64 bool str (repeatable)"},
     {"plain", 0, OPTION_FLAG, OPTION(plain), NULL, "leave out bitconv.* metadata"},
-    {"report", 0, OPTION_STRING, AT(report), "FILE",
+    {"report", 0, OPTION_OUTPUT, AT(report), "FILE",
      "write a page for the browser: zeros, bits,\nscales, sizes as pictures (HTML with SVG)"},
     {"split-max-size", 0, OPTION_SIZE, OPTION(split_max_size), "SIZE",
      "write NAME-00001-of-0000N.gguf files of at\nmost SIZE (2G, 512M)"},
@@ -80,10 +80,11 @@ static int write_report(struct ui *ui, const struct settings *s, const struct bi
     return report_write(ui, s->report, s->options.force, &report);
 }
 
-static int print_checked(struct ui *ui, const char *dir, const struct bitconv_conversion *c)
+static int print_checked(struct ui *ui, const char *dir, const char *outtype,
+                         const struct bitconv_conversion *c)
 {
     struct bc_buf out = {0};
-    if (ui->globals->json) return convert_print_json(ui, c);
+    if (ui->globals->json) return convert_print_check(ui, dir, outtype, c, NULL);
     if (ui->globals->quiet) return 0;
     ui_cell(&out, dir, 0, false);
     bc_buf_printf(&out, ": can be converted to %s\n", c->outtype);
@@ -101,14 +102,16 @@ static int check(struct ui *ui, const char *dir, const struct bitconv_convert_op
     o.split_max_size = 0;
     const enum bitconv_status status = bitconv_convert(dir, &o, &ui->sink, &c, &err);
     if (status == BITCONV_OK) {
-        const int printed = print_checked(ui, dir, c);
+        const int printed = print_checked(ui, dir, o.outtype, c);
         bitconv_conversion_free(c);
         return printed;
     }
     const int code = ui_fail(ui, &err);
     const bool about_model =
         status == BITCONV_E_UNSUPPORTED || status == BITCONV_E_CORRUPT || status == BITCONV_E_LIMIT;
-    return about_model ? 1 : code;
+    if (!about_model) return code;
+    const int printed = ui->globals->json ? convert_print_check(ui, dir, o.outtype, NULL, &err) : 0;
+    return printed != 0 ? printed : 1;
 }
 
 static int run(struct ui *ui, const struct globals *globals, const void *settings,
@@ -125,6 +128,8 @@ static int run(struct ui *ui, const struct globals *globals, const void *setting
                         "tq1_0, tq2_0, q2_0, q1_0 or auto");
     if (s.allow_nonfinite != NULL && strcmp(s.allow_nonfinite, "zero") != 0)
         return ui_usage(ui, "convert", "--allow-nonfinite: '%s' is not zero", s.allow_nonfinite);
+    if (s.check && s.report != NULL)
+        return ui_usage(ui, "convert", "--report: with --check there is nothing to report on");
     s.options.allow_nonfinite_zero = s.allow_nonfinite != NULL;
     s.options.meta = s.meta.items;
     s.options.n_meta = s.meta.n;

@@ -26,7 +26,7 @@ static const struct option_row options[] = {
      "gemma3-embed\nphi3 bert lfm2"},
     {"size", 0, OPTION_STRING, OPTION(size), "N",
      "parameters: 1M 125M 1.5B 70B 100B, or a\npublished shape such as 2B-4T (bitnet)"},
-    {"outfile", 'o', OPTION_STRING, OPTION(outfile), "PATH", "folder, or with --outtype the GGUF"},
+    {"outfile", 'o', OPTION_OUTPUT, OPTION(outfile), "PATH", "folder, or with --outtype the GGUF"},
     {"name", 0, OPTION_STRING, OPTION(name), "NAME",
      "of the model (default: the last part of PATH,\nwithout .gguf)"},
     {"packed", 0, OPTION_FLAG, AT(packed), NULL, "linear weights as uint8 with weight_scale"},
@@ -34,15 +34,15 @@ static const struct option_row options[] = {
     {"dtype", 0, OPTION_STRING, OPTION(dtype), "T", "bf16 (default), f16, f32"},
     {"zeros", 0, OPTION_STRING, AT(zeros), "Z", "share of zero trits, 0 to 0.95 (default 1/3)"},
     {"seed", 0, OPTION_STRING, AT(seed), "N", "other numbers, other weights (default 0)"},
-    {"layers", 0, OPTION_UINT, OPTION(layers), "N", "shape, instead of what follows from --size"},
-    {"hidden", 0, OPTION_UINT, OPTION(hidden), "N", "hidden size"},
-    {"ffn", 0, OPTION_UINT, OPTION(ffn), "N", "width of the feed-forward block"},
-    {"heads", 0, OPTION_UINT, OPTION(heads), "N", "attention heads"},
-    {"kv-heads", 0, OPTION_UINT, OPTION(kv_heads), "N", "heads of keys and values"},
-    {"head-dim", 0, OPTION_UINT, OPTION(head_dim), "N", "width of a head"},
-    {"vocab", 0, OPTION_UINT, OPTION(vocab), "N", "size of the vocabulary"},
-    {"experts", 0, OPTION_UINT, OPTION(experts), "N", "experts of a layer (mixtral)"},
-    {"shards", 0, OPTION_UINT, OPTION(shards), "N", "number of safetensors files"},
+    {"layers", 0, OPTION_WIDTH, OPTION(layers), "N", "shape, instead of what follows from --size"},
+    {"hidden", 0, OPTION_WIDTH, OPTION(hidden), "N", "hidden size"},
+    {"ffn", 0, OPTION_WIDTH, OPTION(ffn), "N", "width of the feed-forward block"},
+    {"heads", 0, OPTION_WIDTH, OPTION(heads), "N", "attention heads"},
+    {"kv-heads", 0, OPTION_WIDTH, OPTION(kv_heads), "N", "heads of keys and values"},
+    {"head-dim", 0, OPTION_WIDTH, OPTION(head_dim), "N", "width of a head"},
+    {"vocab", 0, OPTION_WIDTH, OPTION(vocab), "N", "size of the vocabulary"},
+    {"experts", 0, OPTION_WIDTH, OPTION(experts), "N", "experts of a layer (mixtral)"},
+    {"shards", 0, OPTION_WIDTH, OPTION(shards), "N", "number of safetensors files"},
     {"max-shard-size", 0, OPTION_SIZE, OPTION(max_shard_size), "SIZE",
      "of a safetensors file (default 5G)"},
     {"outtype", 0, OPTION_STRING, OPTION(outtype), "T",
@@ -125,12 +125,12 @@ static void print_json(struct bc_buf *out, const struct ui *ui, const struct bit
     put_shape(&w, d);
     bc_jw_key_f64(&w, "zeros", d->zeros);
     bc_jw_key_u64(&w, "seed", d->seed);
-    bc_jw_key_u64(&w, "files", d->n_files);
+    bc_jw_key_u64(&w, "n_files", d->n_files);
     bc_jw_key_u64(&w, "bytes", d->size);
     bc_jw_key_bool(&w, "bytes_expected", d->size_is_expected);
     bc_jw_key_u64(&w, "peak_memory", d->peak_memory);
     put_tensors(&w, d);
-    bc_jw_key_strings(&w, "warnings", (const char *const *)ui->warnings, ui->n_warnings);
+    bc_jw_key_strings(&w, "warnings", (const char *const *)ui->warnings.items, ui->warnings.n);
     bc_jw_end_object(&w);
     bc_buf_putc(out, '\n');
 }

@@ -15,7 +15,7 @@ struct settings {
 
 #define AT(member) offsetof(struct settings, member)
 static const struct option_row options[] = {
-    {"outdir", 'o', OPTION_STRING, AT(output), "DIR", "the folder to make (required)"},
+    {"outdir", 'o', OPTION_OUTPUT, AT(output), "DIR", "the folder to make (required)"},
     {"dtype", 0, OPTION_STRING, AT(dtype), "T",
      "packed: ternary weights as uint8 with their\nscale, all floats as float32, which is what\n"
      "transformers runs (default where there are\nany); f32, f16, bf16: what is packed or\n"
@@ -44,7 +44,7 @@ static void print_json(struct ui *ui, const struct bitconv_export *x, struct bc_
     bc_jw_key_string(&w, "output", x->output);
     bc_jw_key_string(&w, "class", x->class_name);
     bc_jw_key_string(&w, "dtype", x->dtype);
-    bc_jw_key_u64(&w, "shards", x->n_shards);
+    bc_jw_key_u64(&w, "n_shards", x->n_shards);
     bc_jw_key_u64(&w, "bytes", x->size);
     bc_jw_key_strings(&w, "files", x->files, x->n_files);
     bc_jw_key(&w, "tensors");
@@ -62,7 +62,7 @@ static void print_json(struct ui *ui, const struct bitconv_export *x, struct bc_
         bc_jw_end_object(&w);
     }
     bc_jw_end_array(&w);
-    bc_jw_key_strings(&w, "warnings", (const char *const *)ui->warnings, ui->n_warnings);
+    bc_jw_key_strings(&w, "warnings", (const char *const *)ui->warnings.items, ui->warnings.n);
     bc_jw_end_object(&w);
     bc_buf_putc(out, '\n');
 }

@@ -86,11 +86,13 @@ static void say_context_is_full(struct generating *g, const struct model_input *
                 input->index + 1, n);
 }
 
-/* Ends a record and writes it: lines of JSON, or members of the document's list. */
+/* Ends a record and writes it: lines of JSON. Members of the document's list are kept until all of
+ * them are there: half a document is none. */
 static enum bitconv_status write_record(struct generating *g, struct bitconv_error *err)
 {
     if (g->as_lines) bc_buf_putc(&g->out, '\n');
     if (g->out.failed) return bc_fail_nomem(err, "output");
+    if (g->as_json) return BITCONV_OK;
     ui_write(&g->out);
     bc_buf_clear(&g->out);
     return BITCONV_OK;
@@ -172,7 +174,7 @@ static enum bitconv_status on_input(void *user, const struct model_input *input,
 
 static void open_document(struct generating *g)
 {
-    bc_buf_puts(&g->out, "{\n  \"model\": ");
+    bc_buf_puts(&g->out, "{\n  \"file\": ");
     model_put_string(&g->out, g->model.path, strlen(g->model.path));
     bc_buf_printf(&g->out, ",\n  \"family\": \"%s\",\n  \"mode\": \"%s\",\n  \"results\": [",
                   g->model.info.family, g->model.info.mode);

@@ -31,7 +31,7 @@ static const struct option_row options[] = {
     {"head", 0, OPTION_SIZE, offsetof(struct settings, head), "N", "how many values (default 32)"},
     {"diffable", 0, OPTION_FLAG, offsetof(struct settings, diffable), NULL,
      "no offsets, no paths, sorted by name"},
-    {"report", 0, OPTION_STRING, offsetof(struct settings, report), "FILE",
+    {"report", 0, OPTION_OUTPUT, offsetof(struct settings, report), "FILE",
      "write a page for the browser: zeros, bits,\nscales, sizes as pictures (HTML with SVG)"},
     {"force", 'f', OPTION_FLAG, offsetof(struct settings, force), NULL,
      "let --report replace a page"},

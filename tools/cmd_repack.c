@@ -13,7 +13,7 @@ static const struct option_row options[] = {
     {"outtype", 0, OPTION_STRING, AT(outtype), "T",
      "pack of the ternary tensors: i2_s i2_s_64\ntl1 tl2 bitcos t5 tq1_0 tq2_0 q2_0 q1_0,\nauto, "
      "or f32 f16 bf16 q8_0"},
-    {"outfile", 'o', OPTION_STRING, AT(outfile), "FILE", "output (required)"},
+    {"outfile", 'o', OPTION_OUTPUT, AT(outfile), "FILE", "output (required)"},
     {"auto-packs", 0, OPTION_STRING, AT(auto_packs), "LIST",
      "outtype auto: the smallest of these for each\ntensor (default: bitcos,t5)"},
     {"force", 'f', OPTION_FLAG, AT(force), NULL, "replace an existing output"},

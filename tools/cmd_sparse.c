@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/file.h"
 #include "base/utf8.h"
 #include "bitconv/sparse.h"
 #include "bitconv/tokenize.h"
@@ -23,11 +24,12 @@ struct settings {
 #define AT(member) offsetof(struct settings, member)
 
 static const struct option_row options[] = {
-    {"prompts", 0, OPTION_STRING, AT(prompts), "FILE", "calibrate: one text a line"},
+    {"prompts", 0, OPTION_STRING, AT(prompts), "FILE",
+     "calibrate: one text a line (-: standard input)"},
     {"prompt", 'p', OPTION_STRING, AT(text), "TEXT", "one text; run: what to go on from"},
     {"tokens", 0, OPTION_STRING, AT(tokens), "IDS", "the text as token ids: 1,2,3"},
     {"eval", 0, OPTION_STRING, AT(eval), "FILE", "calibrate: held-out texts, for the report"},
-    {"rank", 'r', OPTION_UINT, AT(rank), "R", "calibrate: rank of the predictor (32)"},
+    {"rank", 'r', OPTION_WIDTH, AT(rank), "R", "calibrate: rank of the predictor (32)"},
     {"top-k", 'k', OPTION_UINT, AT(top_k), "K", "neurons that are computed for a token"},
     {"share", 0, OPTION_STRING, AT(share), "S",
      "the same as a share of all (0.3); 1 computes\nall of them and equals dense exactly"},
@@ -37,7 +39,7 @@ static const struct option_row options[] = {
     {"memory", 0, OPTION_SIZE, AT(memory), "SIZE",
      "calibrate: for sums over the samples (2G);\nless takes more passes"},
     {"f32", 0, OPTION_FLAG, AT(f32), NULL, "calibrate: store F32, not F16"},
-    {"outfile", 'o', OPTION_STRING, AT(outfile), "FILE", "calibrate: the predictor (required)"},
+    {"outfile", 'o', OPTION_OUTPUT, AT(outfile), "FILE", "calibrate: the predictor (required)"},
     {"force", 'f', OPTION_FLAG, AT(force), NULL, "replace an existing output"},
     {"predictor", 0, OPTION_STRING, AT(predictor), "FILE", "run: from calibrate (required)"},
     {"n-predict", 'n', OPTION_UINT, AT(n_generate), "N", "run: tokens to generate, greedily (0)"},
@@ -98,12 +100,15 @@ static enum bitconv_status on_line(void *user, const struct text_line *line,
 }
 
 static enum bitconv_status add_file(struct texts *t, const struct bitconv_tokenizer *tok,
-                                    const char *path, struct bitconv_error *err)
+                                    const char *path, const struct bitconv_sink *sink,
+                                    struct bitconv_error *err)
 {
     struct adding adding = {t, tok};
     const size_t before = t->n;
-    BC_TRY(text_lines_each(path, false, NULL, NULL, on_line, &adding, err));
-    if (t->n == before) return bc_fail(err, BITCONV_E_ARG, "%s: no texts, wanted one a line", path);
+    BC_TRY(text_lines_each(path, false, NULL, sink, on_line, &adding, err));
+    if (t->n == before)
+        return bc_fail(err, BITCONV_E_ARG, "%s: no texts, wanted one a line",
+                       strcmp(path, "-") == 0 ? "standard input" : path);
     return BITCONV_OK;
 }
 
@@ -130,13 +135,13 @@ static enum bitconv_status add_list(struct texts *t, const char *list, struct bi
 
 /* --prompts, -p and --tokens into `texts`, --eval into `eval`. */
 static enum bitconv_status read_texts(const struct settings *s, const struct bitconv_tokenizer *tok,
-                                      struct texts *texts, struct texts *eval,
-                                      struct bitconv_error *err)
+                                      const struct bitconv_sink *sink, struct texts *texts,
+                                      struct texts *eval, struct bitconv_error *err)
 {
-    if (s->prompts != NULL) BC_TRY(add_file(texts, tok, s->prompts, err));
+    if (s->prompts != NULL) BC_TRY(add_file(texts, tok, s->prompts, sink, err));
     if (s->text != NULL) BC_TRY(add_text(texts, tok, s->text, strlen(s->text), err));
     if (s->tokens != NULL) BC_TRY(add_list(texts, s->tokens, err));
-    if (s->eval != NULL) BC_TRY(add_file(eval, tok, s->eval, err));
+    if (s->eval != NULL) BC_TRY(add_file(eval, tok, s->eval, sink, err));
     return BITCONV_OK;
 }
 
@@ -249,7 +254,11 @@ static enum bitconv_status run_with(struct ui *ui, const struct settings *s, boo
 {
     struct bitconv_sparse_options o;
     BC_TRY(read_options(s, ui->globals, &o, err));
-    BC_TRY(read_texts(s, tok, texts, eval, err));
+    const char *const inputs[] = {s->prompts, s->eval};
+    const struct bc_out_options out_options = {
+        .force = s->force, .input_paths = inputs, .n_input_paths = 2};
+    if (calibrating) BC_TRY(bc_out_probe(s->outfile, &out_options, err));
+    BC_TRY(read_texts(s, tok, &ui->sink, texts, eval, err));
     if (texts->n == 0) return bc_fail(err, BITCONV_E_ARG, "the text has no tokens");
     if (!calibrating) {
         o.prompt = texts->items[0];
@@ -280,9 +289,12 @@ static int run_open(struct ui *ui, const struct settings *s, bool calibrating, c
 static const char *what_is_missing(const struct settings *s, bool calibrating)
 {
     const int n = (s->text != NULL) + (s->tokens != NULL) + (s->prompts != NULL);
+    const bool one_stdin = s->prompts != NULL && s->eval != NULL && strcmp(s->prompts, "-") == 0 &&
+                           strcmp(s->eval, "-") == 0;
     if (calibrating)
         return s->outfile == NULL ? "-o FILE is missing"
                : n == 0           ? "texts are missing: --prompts FILE, -p TEXT or --tokens IDS"
+               : one_stdin        ? "--prompts and --eval cannot both be standard input"
                                   : NULL;
     return s->predictor == NULL           ? "--predictor FILE is missing"
            : n != 1 || s->prompts != NULL ? "one text is wanted: -p TEXT or --tokens IDS"

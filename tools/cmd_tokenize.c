@@ -22,7 +22,7 @@ static const struct option_row options[] = {
     {"no-special", 0, OPTION_FLAG, offsetof(struct settings, no_special), NULL,
      "add no bos, eos, [CLS]...; with --decode\nleave special tokens out"},
     {"file", 0, OPTION_STRING, offsetof(struct settings, file), "FILE",
-     "one text a line; one line of JSON (or ids)\nfor each"},
+     "one text a line (-: standard input); one line\nof JSON (or ids) for each"},
     {"escaped", 0, OPTION_FLAG, offsetof(struct settings, escaped), NULL,
      "the lines of FILE are JSON strings: \"a\\nb\""},
     {"decode", 0, OPTION_STRING, offsetof(struct settings, decode), "IDS",

@@ -41,7 +41,7 @@ static const struct option_row options[] = {
     {"tolerance", 0, OPTION_STRING, AT(tolerance), "X",
      "with --forward, --source: how far results may\nbe from those of the checkpoint as stored\n"
      "(largest absolute difference; default: any)"},
-    {"manifest", 0, OPTION_STRING, AT(manifest), "FILE", "write what was found as JSON, if ok"},
+    {"manifest", 0, OPTION_OUTPUT, AT(manifest), "FILE", "write what was found as JSON, if ok"},
     {"against", 0, OPTION_STRING, AT(against), "FILE", "compare with a manifest"},
     {"lenient", 0, OPTION_FLAG, AT(lenient), NULL, "I2_S code 3 counts as 0, with a warning"},
     {"dialect", 0, OPTION_STRING, AT(dialect), "D",
@@ -50,7 +50,7 @@ static const struct option_row options[] = {
      "tiles of TL1 and TL2 tensors that do not\nstate theirs (INI)"},
     {"i2s-layout", 0, OPTION_STRING, AT(i2s_layout), "128|64",
      "layout of I2_S tensors that do not state\ntheirs (64: ARM builds of bitnet.cpp)"},
-    {"report", 0, OPTION_STRING, AT(report), "FILE",
+    {"report", 0, OPTION_OUTPUT, AT(report), "FILE",
      "write a page for the browser: the proofs, and\nzeros, bits, scales, sizes as pictures "
      "(HTML)"},
     {"force", 'f', OPTION_FLAG, AT(force), NULL,
@@ -74,25 +74,6 @@ static const struct option_row options[] = {
 };
 #undef AT
 
-static void keep_text(struct text_list *list, const char *text)
-{
-    const size_t size = strlen(text) + 1;
-    char *copy = bc_alloc_array(size, 1);
-    if (copy == NULL || !bc_grow((void **)&list->items, &list->cap, list->n, sizeof *list->items)) {
-        bc_free(copy); /* the verdict does not depend on it */
-        return;
-    }
-    memcpy(copy, text, size);
-    list->items[list->n++] = copy;
-}
-
-static void release_texts(struct text_list *list)
-{
-    for (size_t i = 0; i < list->n; i++)
-        bc_free(list->items[i]);
-    bc_free(list->items);
-}
-
 /* Where the library's messages go: they are part of the report on standard output, not a stream. */
 struct collector {
     struct verify_view *view;
@@ -105,7 +86,7 @@ static void on_message(void *user, enum bitconv_severity severity, const char *t
     struct text_list *list = &c->view->notes;
     if (severity == BITCONV_FINDING) list = &c->view->problems;
     if (severity == BITCONV_WARNING) list = &c->view->warnings;
-    keep_text(list, text);
+    text_list_add(list, text);
 }
 
 static void on_progress(void *user, const char *what, uint64_t done, uint64_t total)
@@ -149,7 +130,7 @@ static int report(struct ui *ui, const struct globals *globals, const struct set
     struct bc_buf text = {0};
     if (globals->json)
         verify_json(view, &text);
-    else
+    else if (!globals->quiet)
         verify_text(view, &text);
     int status = ui_finish(ui, &text);
     if (status == 0 && s->report != NULL) status = write_report(ui, s, view);
@@ -237,9 +218,9 @@ static int verify(struct ui *ui, const struct globals *globals, const struct set
         status = report(ui, globals, s, &view);
     }
     bitconv_verification_free(result);
-    release_texts(&view.problems);
-    release_texts(&view.warnings);
-    release_texts(&view.notes);
+    text_list_release(&view.problems);
+    text_list_release(&view.warnings);
+    text_list_release(&view.notes);
     return status;
 }
 

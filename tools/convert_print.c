@@ -315,51 +315,72 @@ static void json_tensor(struct bc_jw *w, const struct bitconv_converted_tensor *
     bc_jw_end_object(w);
 }
 
-int convert_print_json(struct ui *ui, const struct bitconv_conversion *c)
+/* The members of the document about a conversion, written or not. */
+static void json_conversion(struct bc_jw *w, const struct bitconv_conversion *c)
+{
+    bc_jw_key_string(w, "outtype", c->outtype);
+    bc_jw_key_string(w, "target", c->target);
+    bc_jw_key_string(w, "architecture", c->architecture);
+    bc_jw_key(w, "n_files");
+    bc_jw_u64(w, c->n_files);
+    bc_jw_key(w, "bytes");
+    bc_jw_u64(w, c->file_size);
+    bc_jw_key(w, "peak_memory");
+    bc_jw_u64(w, c->peak_memory);
+    bc_jw_key_string(w, "fingerprint", c->fingerprint[0] != '\0' ? c->fingerprint : NULL);
+    json_types(w, c);
+    bc_jw_key(w, "tensors");
+    bc_jw_begin_array(w);
+    for (size_t i = 0; i < c->n_tensors; i++)
+        json_tensor(w, &c->tensors[i]);
+    bc_jw_end_array(w);
+}
+
+static int finish_document(struct bc_jw *w, struct ui *ui)
+{
+    bc_jw_key_strings(w, "warnings", (const char *const *)ui->warnings.items, ui->warnings.n);
+    bc_jw_end_object(w);
+    bc_buf_putc(w->buf, '\n');
+    return ui_finish(ui, w->buf);
+}
+
+static int print_json(struct ui *ui, const struct bitconv_conversion *c)
 {
     struct bc_buf out = {0};
     struct bc_jw w = {.buf = &out, .first = true};
     bc_jw_begin_object(&w);
     bc_jw_key_string(&w, "output", c->output);
-    bc_jw_key_string(&w, "outtype", c->outtype);
-    bc_jw_key_string(&w, "target", c->target);
-    bc_jw_key_string(&w, "architecture", c->architecture);
-    bc_jw_key(&w, "files");
-    bc_jw_u64(&w, c->n_files);
-    bc_jw_key(&w, "bytes");
-    bc_jw_u64(&w, c->file_size);
-    bc_jw_key(&w, "peak_memory");
-    bc_jw_u64(&w, c->peak_memory);
-    bc_jw_key_string(&w, "fingerprint", c->fingerprint[0] != '\0' ? c->fingerprint : NULL);
-    json_types(&w, c);
-    bc_jw_key(&w, "tensors");
-    bc_jw_begin_array(&w);
-    for (size_t i = 0; i < c->n_tensors; i++)
-        json_tensor(&w, &c->tensors[i]);
-    bc_jw_end_array(&w);
-    bc_jw_key_strings(&w, "warnings", (const char *const *)ui->warnings, ui->n_warnings);
-    bc_jw_end_object(&w);
-    bc_buf_putc(&out, '\n');
-    return ui_finish(ui, &out);
+    json_conversion(&w, c);
+    return finish_document(&w, ui);
+}
+
+int convert_print_check(struct ui *ui, const char *dir, const char *outtype,
+                        const struct bitconv_conversion *c, const struct bitconv_error *err)
+{
+    struct bc_buf out = {0};
+    struct bc_jw w = {.buf = &out, .first = true};
+    const char *const only = c == NULL ? err->text : NULL;
+    const bool several = ui->findings.n > 0;
+    bc_jw_begin_object(&w);
+    bc_jw_key_string(&w, "source", dir);
+    if (c == NULL) bc_jw_key_string(&w, "outtype", outtype);
+    bc_jw_key_bool(&w, "ok", c != NULL);
+    bc_jw_key_strings(&w, "reasons", several ? (const char *const *)ui->findings.items : &only,
+                      c != NULL ? 0
+                      : several ? ui->findings.n
+                                : 1);
+    if (c != NULL) json_conversion(&w, c);
+    return finish_document(&w, ui);
 }
 
 /* ---- everything ---- */
-
-/* Whether the GGUF itself went to standard output, which then has no room for anything else. */
-static bool is_stdout(const char *path)
-{
-    static const char *const names[] = {"/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"};
-    for (size_t i = 0; path != NULL && i < sizeof names / sizeof names[0]; i++)
-        if (strcmp(path, names[i]) == 0) return true;
-    return false;
-}
 
 int convert_print(struct ui *ui, const struct bitconv_conversion *c, const char *outfile,
                   bool dry_run)
 {
     struct bc_buf out = {0};
-    if (is_stdout(outfile) && !dry_run) return 0;
-    if (ui->globals->json) return convert_print_json(ui, c);
+    if (outfile != NULL && ui_is_stdout(outfile) && !dry_run) return 0;
+    if (ui->globals->json) return print_json(ui, c);
     if (ui->globals->quiet) return 0;
     if (dry_run) put_plan(ui, &out, c);
     put_tensors(ui, &out, c, ui->globals->verbose);

@@ -11,7 +11,10 @@
  * ui_finish does. */
 int convert_print(struct ui *ui, const struct bitconv_conversion *c, const char *outfile,
                   bool dry_run);
-/* The JSON alone, wherever the GGUF went. */
-int convert_print_json(struct ui *ui, const struct bitconv_conversion *c);
+/* The document of `convert --check`: what convert says but for an output, and "ok" and "reasons";
+ * where it cannot be converted (`c` NULL) the folder, the asked type, and the reasons: those that
+ * were found, else that of `err`. Returns the exit status, as ui_finish does. */
+int convert_print_check(struct ui *ui, const char *dir, const char *outtype,
+                        const struct bitconv_conversion *c, const struct bitconv_error *err);
 
 #endif

@@ -189,7 +189,7 @@ void embed_openai_cosines(const struct embed_view *v, struct bc_buf *out)
 
 void embed_json(const struct embed_view *v, struct bc_buf *out)
 {
-    bc_buf_puts(out, "{\n  \"object\": \"list\",\n  \"model\": ");
+    bc_buf_puts(out, "{\n  \"object\": \"list\",\n  \"file\": ");
     model_put_string(out, v->info->path, strlen(v->info->path));
     bc_buf_printf(out,
                   ",\n  \"family\": \"%s\",\n  \"mode\": \"%s\",\n  \"dimensions\": %" PRIu32

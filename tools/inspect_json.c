@@ -110,7 +110,7 @@ static void write_gguf(struct bc_jw *w, const struct inspect_view *view)
     bc_jw_key_string(w, "endian", "little");
     bc_jw_key_string(w, "dialect", it->dialect);
     bc_jw_key_string(w, "dialect_evidence", it->dialect_evidence);
-    bc_jw_key_u64(w, "files", it->n_files);
+    bc_jw_key_u64(w, "n_files", it->n_files);
     bc_jw_end_object(w);
 }
 
@@ -194,6 +194,7 @@ static void write_values(struct bc_jw *w, const struct bitconv_inspection *it)
     bc_jw_key(w, "name");
     bc_jw_string_n(w, t->name, t->name_len);
     bc_jw_key_u64(w, "n", values->n);
+    bc_jw_key_string(w, "scale_tensor", values->scale_tensor);
     bc_jw_key(w, "values");
     bc_jw_begin_array(w);
     for (uint64_t i = 0; i < values->n; i++) {

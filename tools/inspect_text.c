@@ -408,6 +408,9 @@ static void show_values(const struct inspect_view *view, struct bc_buf *out)
     bc_buf_printf(&cell, ", %" PRIu64 " of %" PRIu64 " values", values->n, values->n_total);
     if (values->is_ternary)
         bc_buf_printf(&cell, ", trits times the scale %.9g", (double)values->scale);
+    if (values->scale_tensor != NULL)
+        bc_buf_printf(&cell, ", blocks times the scale %.9g in %s", (double)values->scale,
+                      values->scale_tensor);
     view_wrap(out, bc_buf_str(&cell), 0, ui_columns());
     bc_buf_putc(out, '\n');
     for (uint64_t i = 0; i < values->n; i++) {

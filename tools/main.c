@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/nearest.h"
 #include "bitconv/bitconv.h"
 #include "cmd.h"
 
@@ -97,16 +98,27 @@ static const char *take_command_word(int *argc, char **argv)
     return NULL;
 }
 
-/* "bitconv: unknown WHAT 'WORD' ..." with the word masked; the exit status. */
-static int complain(const char *what, const char *word)
+/* "bitconv: unknown WHAT 'WORD' ..." with the word masked and the hint, if any; the exit status. */
+static int complain(const char *what, const char *word, const struct bc_nearest *nearest)
 {
+    char hint[BC_NEAREST_HINT_SIZE] = "";
     struct bc_buf masked = {0};
+    if (nearest != NULL) bc_nearest_hint(nearest, "", hint, sizeof hint);
     ui_cell(&masked, word, 60, true);
     while (masked.size > 0 && masked.data[masked.size - 1] == ' ')
         masked.data[--masked.size] = '\0';
-    fprintf(stderr, "bitconv: unknown %s '%s' (try `bitconv --help`)\n", what, bc_buf_str(&masked));
+    fprintf(stderr, "bitconv: unknown %s '%s'%s (try `bitconv --help`)\n", what,
+            bc_buf_str(&masked), hint);
     bc_buf_release(&masked);
     return 2;
+}
+
+static int unknown_command(const char *word)
+{
+    struct bc_nearest nearest = {.word = word};
+    for (size_t i = 0; i < N_COMMANDS; i++)
+        bc_nearest_offer(&nearest, commands[i]->name);
+    return complain("command", word, &nearest);
 }
 
 /* "bitconv help [COMMAND]". */
@@ -114,7 +126,7 @@ static int show_help(const char *topic)
 {
     const struct command *command = topic ? find_command(topic) : NULL;
     if (topic != NULL && strcmp(topic, "help") == 0) topic = NULL;
-    if (topic != NULL && command == NULL) return complain("command", topic);
+    if (topic != NULL && command == NULL) return unknown_command(topic);
     if (command != NULL)
         print_command_help(command);
     else
@@ -125,14 +137,15 @@ static int show_help(const char *topic)
 /* What can be said without a command. */
 static int run_without_command(const char *option)
 {
-    if (option == NULL || strcmp(option, "--json") == 0 || strcmp(option, "--quiet") == 0) {
-        fprintf(stderr, "bitconv: no command given (try `bitconv --help`)\n");
-        return 2;
+    if (option != NULL && (strcmp(option, "--help") == 0 || strcmp(option, "-h") == 0))
+        return show_help(NULL);
+    if (option != NULL && strcmp(option, "--version") == 0) {
+        printf("bitconv %s\n", bitconv_version());
+        return finish(0);
     }
-    if (strcmp(option, "--help") == 0 || strcmp(option, "-h") == 0) return show_help(NULL);
-    if (strcmp(option, "--version") != 0) return complain("option", option);
-    printf("bitconv %s\n", bitconv_version());
-    return finish(0);
+    if (option != NULL && !opts_is_global(option)) return complain("option", option, NULL);
+    fprintf(stderr, "bitconv: no command given (try `bitconv --help`)\n");
+    return 2;
 }
 
 int main(int argc, char **argv)
@@ -141,6 +154,6 @@ int main(int argc, char **argv)
     if (word == NULL) return run_without_command(argc > 1 ? argv[1] : NULL);
     if (strcmp(word, "help") == 0) return show_help(take_command_word(&argc, argv));
     const struct command *command = find_command(word);
-    if (command == NULL) return complain("command", word);
+    if (command == NULL) return unknown_command(word);
     return finish(run_command(command, argc, argv));
 }

@@ -23,7 +23,7 @@ struct model_settings {
      "TEXT",      "a text; may be given several times, and as\narguments behind the model"},       \
         {"file",        0,                                                                         \
          OPTION_STRING, offsetof(type, member.file),                                               \
-         "FILE",        "one text a line; a line of JSON for each"},                               \
+         "FILE",        "one text a line (-: standard input); a line\nof JSON for each"},          \
         {"escaped",   0,                                                                           \
          OPTION_FLAG, offsetof(type, member.escaped),                                              \
          NULL,        "the lines of FILE are JSON strings: \"a\\nb\""},                            \

@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/nearest.h"
+
 const struct option_row global_options[] = {
     {"help", 'h', OPTION_FLAG, offsetof(struct globals, help), NULL, "show this help"},
     {"version", 0, OPTION_FLAG, offsetof(struct globals, version), NULL, "show the version"},
@@ -18,7 +20,7 @@ const struct option_row global_options[] = {
     {"no-progress", 0, OPTION_FLAG, offsetof(struct globals, no_progress), NULL,
      "no progress bar (there is none when piped)"},
     {"threads", 't', OPTION_UINT, offsetof(struct globals, threads), "N",
-     "worker threads (default: online processors)"},
+     "worker threads (default, 0: online processors)"},
     {"cpu", 0, OPTION_STRING, offsetof(struct globals, cpu), "SET",
      "instruction set: scalar, avx2, avx512, neon"},
     {NULL, 0, OPTION_FLAG, 0, NULL, NULL},
@@ -107,6 +109,21 @@ static bool complain(struct parser *p, const char *format, const char *name, con
     return false;
 }
 
+/* Files appear under a name when they are complete, which standard output cannot give. */
+static bool store_output(struct parser *p, const struct option_row *row, const char **place,
+                         const char *value)
+{
+    *place = value;
+    if (value[0] == '\0') return complain(p, "--%s: the name is empty%s", row->name, "");
+    if (strcmp(value, "-") != 0) return true;
+    *place = OPTS_STDOUT;
+    if (row->kind == OPTION_PRINT) return true;
+    return complain(p,
+                    "--%s: '%s' would be standard output, the name of a file was expected "
+                    "(./- for one that is called so)",
+                    row->name, value);
+}
+
 static bool store(struct parser *p, const struct option_row *row, void *base, const char *value)
 {
     void *place = (char *)base + row->offset;
@@ -117,9 +134,15 @@ static bool store(struct parser *p, const struct option_row *row, void *base, co
     case OPTION_STRING:
         *(const char **)place = value;
         return true;
+    case OPTION_OUTPUT:
+    case OPTION_PRINT:
+        return store_output(p, row, place, value);
     case OPTION_UINT:
         if (parse_uint(value, place)) return true;
         return complain(p, "--%s: '%s' is not a whole number from 0 to 1000000", row->name, value);
+    case OPTION_WIDTH:
+        if (parse_uint(value, place) && *(unsigned *)place > 0) return true;
+        return complain(p, "--%s: '%s' is not a whole number from 1 to 1000000", row->name, value);
     case OPTION_COUNT:
         ((struct option_count *)place)->given = true;
         if (parse_uint(value, &((struct option_count *)place)->n)) return true;
@@ -128,13 +151,41 @@ static bool store(struct parser *p, const struct option_row *row, void *base, co
         if (parse_number(value, place)) return true;
         return complain(p, "--%s: '%s' is not a whole number from 0 to 2^64 - 1", row->name, value);
     case OPTION_SIZE:
-        if (parse_size(value, place)) return true;
+        if (parse_size(value, place) && *(uint64_t *)place > 0) return true;
         return complain(p, "--%s: '%s' is not a size such as 2G or 512M", row->name, value);
     case OPTION_LIST:
         if (append_list(p, place, value)) return true;
         return complain(p, "--%s: out of memory at '%s'", row->name, value);
     }
     return false;
+}
+
+static void offer_rows(struct bc_nearest *nearest, const struct option_row *rows)
+{
+    for (; rows && rows->name; rows++)
+        bc_nearest_offer(nearest, rows->name);
+}
+
+/* `len` 0: a letter, which is near to nothing. */
+static bool unknown_option(struct parser *p, const char *name, size_t len)
+{
+    char word[64] = "", hint[BC_NEAREST_HINT_SIZE];
+    struct bc_nearest nearest = {.word = word};
+    if (len < sizeof word) memcpy(word, len > 0 ? name : "", len);
+    if (word[0] != '\0') {
+        offer_rows(&nearest, p->rows);
+        offer_rows(&nearest, global_options);
+    }
+    return complain(p, "unknown option '%s'%s", p->argv[p->at],
+                    bc_nearest_hint(&nearest, "--", hint, sizeof hint));
+}
+
+/* Whether an argument is "--" and the name of an option, in place of the value of another. */
+static bool is_option_name(const struct parser *p, const char *arg)
+{
+    if (strncmp(arg, "--", 2) != 0 || arg[2] == '\0') return false;
+    return find_row(p->rows, arg + 2, strlen(arg + 2), 0) != NULL ||
+           find_row(global_options, arg + 2, strlen(arg + 2), 0) != NULL;
 }
 
 /* One option, `name` of `len` bytes or a letter; `inline_value` behind '=' or NULL. */
@@ -147,14 +198,14 @@ static bool take_option(struct parser *p, const char *name, size_t len, char let
         row = find_row(global_options, name, len, letter);
         base = p->globals;
     }
-    if (row == NULL) return complain(p, "unknown option '%s'%s", p->argv[p->at], "");
+    if (row == NULL) return unknown_option(p, name, len);
     if (row->kind == OPTION_FLAG) {
         if (inline_value) return complain(p, "--%s takes no value ('%s')", row->name, inline_value);
         return store(p, row, base, NULL);
     }
     const char *value = inline_value;
     if (value == NULL) {
-        if (p->at + 1 >= p->argc)
+        if (p->at + 1 >= p->argc || is_option_name(p, p->argv[p->at + 1]))
             return complain(p, "--%s needs a value (%s)", row->name, row->value);
         value = p->argv[++p->at];
     }
@@ -182,10 +233,19 @@ bool opts_parse(int argc, char **argv, const struct option_row *rows, size_t set
             const size_t len = equal ? (size_t)(equal - arg - 2) : strlen(arg + 2);
             if (!take_option(&p, arg + 2, len, 0, equal ? equal + 1 : NULL)) return false;
         } else {
-            if (!take_option(&p, NULL, 0, arg[1], arg[2] ? arg + 2 : NULL)) return false;
+            const char *const value = arg[2] == '=' ? arg + 3 : arg[2] != '\0' ? arg + 2 : NULL;
+            if (!take_option(&p, NULL, 0, arg[1], value)) return false;
         }
     }
     return true;
+}
+
+bool opts_is_global(const char *arg)
+{
+    if (strncmp(arg, "--", 2) == 0)
+        return arg[2] == '\0' ||
+               find_row(global_options, arg + 2, strcspn(arg + 2, "="), 0) != NULL;
+    return arg[0] == '-' && arg[1] != '\0' && find_row(global_options, "", 0, arg[1]) != NULL;
 }
 
 void opts_free(struct parsed *parsed)

@@ -11,12 +11,17 @@
 enum option_kind {
     OPTION_FLAG,   /* bool */
     OPTION_STRING, /* const char * */
-    OPTION_UINT,   /* unsigned, up to a million */
+    OPTION_OUTPUT, /* const char *: where to write; "-" is refused */
+    OPTION_PRINT,  /* const char *: where to write text; "-" becomes OPTS_STDOUT */
+    OPTION_UINT,   /* unsigned, up to a million; 0 is the default */
+    OPTION_WIDTH,  /* the same, where 0 would make no sense */
     OPTION_COUNT,  /* struct option_count: like OPTION_UINT, where 0 is not the same as nothing */
     OPTION_NUMBER, /* uint64_t, any */
-    OPTION_SIZE,   /* uint64_t bytes: 2G, 512M, 64K, plain number; powers of 1024 */
+    OPTION_SIZE,   /* uint64_t above 0: 2G, 512M, 64K, plain number; powers of 1024 */
     OPTION_LIST    /* struct option_list: may be given several times */
 };
+
+#define OPTS_STDOUT "/dev/stdout"
 
 struct option_count {
     unsigned n;
@@ -54,13 +59,16 @@ struct parsed {
     size_t n_lists;
 };
 
-/* Parses argv[1..]: options before, between and after arguments, "--opt value", "--opt=value", "-o
- * value",
- * "--" ends options. Numbers are checked. On an error fills message and returns false. Free with
- * opts_free in either case. */
+/* Parses argv[1..]: options before, between and after arguments, "--opt value", "--opt=value",
+ * "-o value", "-ovalue", "-o=value"; "--" ends options. Numbers are checked. The name of an option is
+ * not taken for the value of the one before it, unless behind '='. On an error fills message and
+ * returns false. Free with opts_free in either case. */
 bool opts_parse(int argc, char **argv, const struct option_row *rows, size_t settings_size,
                 struct globals *globals, struct parsed *out, char *message, size_t message_size);
 void opts_free(struct parsed *parsed);
+
+/* Whether an argument is "--", or an option that every command understands. */
+bool opts_is_global(const char *arg);
 
 /* Prints rows as a help column of at most 80 characters. */
 void opts_print_help(const struct option_row *rows);

@@ -125,8 +125,8 @@ void report_from_conversion(const struct bitconv_conversion *c, const struct ui 
                             struct report *out)
 {
     *out = (struct report){.command = "convert", .file = bc_path_base(c->output), .verdict = -1};
-    out->warnings = (const char *const *)ui->warnings;
-    out->n_warnings = ui->n_warnings;
+    out->warnings = (const char *const *)ui->warnings.items;
+    out->n_warnings = ui->warnings.n;
     if (!make_tensors(out, c->n_tensors)) return;
     for (size_t i = 0; i < c->n_tensors; i++) {
         const struct bitconv_converted_tensor *from = &c->tensors[i];
@@ -201,6 +201,8 @@ int report_check_target(struct ui *ui, const char *path, bool force)
         bc_fail(&err, BITCONV_E_ARG, "%s: exists already: use --force to replace it", path);
     else if (kind == BC_PATH_FILE && !is_page(path))
         bc_fail(&err, BITCONV_E_ARG, "%s: is no HTML page: a report replaces nothing else", path);
+    else
+        bc_out_probe(path, &(struct bc_out_options){.force = force}, &err);
     return err.status == BITCONV_OK ? 0 : ui_fail(ui, &err);
 }
 
@@ -208,13 +210,16 @@ int report_write(struct ui *ui, const char *path, bool force, struct report *rep
 {
     struct bitconv_error err = {0};
     struct bc_buf page = {0};
-    if (report->tensors != NULL) report_html(report, &page);
-    if (report->tensors == NULL || page.failed)
+    /* The command may have written it meanwhile. */
+    const int refused = report_check_target(ui, path, force);
+    if (refused == 0 && report->tensors != NULL) report_html(report, &page);
+    if (refused == 0 && (report->tensors == NULL || page.failed))
         bc_fail_nomem(&err, "the report");
-    else
+    else if (refused == 0)
         bc_file_write(path, page.data, page.size, force, &err);
     bc_buf_release(&page);
     bc_free(report->tensors);
     report->tensors = NULL;
+    if (refused != 0) return refused;
     return err.status == BITCONV_OK ? 0 : ui_fail(ui, &err);
 }

@@ -87,14 +87,14 @@ static void json_quality(struct bc_jw *w, const char *key, const struct bitconv_
         return;
     }
     bc_jw_begin_object(w);
-    bc_jw_key_u64(w, "tokens", q->n_tokens);
+    bc_jw_key_u64(w, "n_tokens", q->n_tokens);
     bc_jw_key(w, "total");
     json_layer(w, &q->total, explained);
     bc_jw_key_f64(w, "hidden_error", q->hidden_error);
     bc_jw_key_f64(w, "cosine", q->cosine);
     bc_jw_key_known_f64(w, "logits_error", q->has_logits, q->logits_error);
     bc_jw_key_known_f64(w, "top1_agreement", q->has_logits, q->top1);
-    bc_jw_key(w, "layers");
+    bc_jw_key(w, "by_layer");
     bc_jw_begin_array(w);
     for (uint32_t i = 0; i < r->n_layers; i++)
         json_layer(w, &q->layers[i], explained);
@@ -146,7 +146,7 @@ static void json_speed(struct bc_jw *w, const struct bitconv_sparse_speed *s)
 {
     bc_jw_key(w, "speed");
     bc_jw_begin_object(w);
-    bc_jw_key_u64(w, "tokens", s->n_tokens);
+    bc_jw_key_u64(w, "n_tokens", s->n_tokens);
     bc_jw_key_f64(w, "dense_tokens_per_second", rate(s->n_tokens, s->dense_seconds));
     bc_jw_key_f64(w, "sparse_tokens_per_second", rate(s->n_tokens, s->sparse_seconds));
     bc_jw_key_f64(w, "ratio", ratio_of(s));

@@ -15,9 +15,10 @@ struct text_line {
 typedef enum bitconv_status text_line_fn(void *user, const struct text_line *line,
                                          struct bitconv_error *err);
 
-/* Calls fn for every line of a file; lines end with LF or CR LF, the last may do without. With
- * `escaped` each line is a JSON string. Stops at the first failure, and when the sink's cancel flag
- * is raised; `progress` names what is done ("embedding"), NULL: nothing is reported. */
+/* Calls fn for every line of a file, of a pipe, or of standard input where the path is "-"; lines end
+ * with LF or CR LF, the last may do without. With `escaped` each line is a JSON string. Stops at the
+ * first failure, and when the sink's cancel flag is raised; `progress` names what is done
+ * ("embedding"), NULL: nothing is reported. */
 enum bitconv_status text_lines_each(const char *path, bool escaped, const char *progress,
                                     const struct bitconv_sink *sink, text_line_fn *fn, void *user,
                                     struct bitconv_error *err);

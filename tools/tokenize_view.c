@@ -61,9 +61,9 @@ void tokenize_json(const struct bitconv_tokenizer *tok, const char *text,
     bc_jw_begin_object(&w);
     bc_jw_key_string(&w, "algorithm", info.algorithm);
     bc_jw_key_string(&w, "source", info.source);
-    bc_jw_key_string(&w, "model", info.model);
+    bc_jw_key_string(&w, "tokenizer", info.model);
     bc_jw_key_string(&w, "pre", info.pre);
-    bc_jw_key_u64(&w, "n_tokens", info.n_tokens);
+    bc_jw_key_u64(&w, "vocab_size", info.n_tokens);
     bc_jw_key_string(&w, "text", text);
     bc_jw_key(&w, "tokens");
     bc_jw_begin_array(&w);

@@ -13,6 +13,8 @@
 
 #include "base/utf8.h"
 
+enum { SHOWN_FINDINGS = 5 }; /* reasons for a refusal, without --verbose */
+
 /* Raised by SIGINT and SIGTERM; holds the signal's number. The one thing a handler may touch. */
 static volatile sig_atomic_t raised_signal;
 
@@ -70,15 +72,47 @@ static void print_line(struct ui *ui, enum ui_style style, const char *label, co
     bc_buf_release(&masked);
 }
 
-static void keep_warning(struct ui *ui, const char *text)
+void text_list_add(struct text_list *list, const char *text)
 {
-    const size_t len = strlen(text) + 1;
-    if (!bc_grow((void **)&ui->warnings, &ui->cap_warnings, ui->n_warnings, sizeof *ui->warnings))
+    const size_t size = strlen(text) + 1;
+    char *copy = bc_alloc_array(size, 1);
+    if (copy == NULL || !bc_grow((void **)&list->items, &list->cap, list->n, sizeof *list->items)) {
+        bc_free(copy);
         return;
-    char *copy = bc_alloc_array(len, 1);
-    if (copy == NULL) return;
-    memcpy(copy, text, len);
-    ui->warnings[ui->n_warnings++] = copy;
+    }
+    memcpy(copy, text, size);
+    list->items[list->n++] = copy;
+}
+
+void text_list_release(struct text_list *list)
+{
+    for (size_t i = 0; i < list->n; i++)
+        bc_free(list->items[i]);
+    bc_free(list->items);
+    *list = (struct text_list){.items = NULL};
+}
+
+/* One of the reasons for a refusal. A model of which everything is wrong gives hundreds. */
+static void on_finding(struct ui *ui, const char *text)
+{
+    text_list_add(&ui->findings, text);
+    if (ui->findings.n > SHOWN_FINDINGS && !ui->globals->verbose) {
+        ui->n_findings_hidden++;
+        return;
+    }
+    print_line(ui, UI_PLAIN, "", text);
+    snprintf(ui->last_finding, sizeof ui->last_finding, "%s", text);
+}
+
+/* In place of the findings that were not shown; a line that would stand for one is that one. */
+static void count_hidden_findings(struct ui *ui)
+{
+    const char *const last = ui->findings.n > 0 ? ui->findings.items[ui->findings.n - 1] : "";
+    char text[80];
+    snprintf(text, sizeof text, "and %zu more (--verbose shows all)", ui->n_findings_hidden);
+    if (ui->n_findings_hidden > 0)
+        print_line(ui, UI_PLAIN, "", ui->n_findings_hidden == 1 ? last : text);
+    ui->n_findings_hidden = 0;
 }
 
 static void on_message(void *user, enum bitconv_severity severity, const char *text)
@@ -87,11 +121,10 @@ static void on_message(void *user, enum bitconv_severity severity, const char *t
     if (severity == BITCONV_NOTE) {
         if (ui->globals->verbose) print_line(ui, UI_DIM, "note: ", text);
     } else if (severity == BITCONV_WARNING) {
-        keep_warning(ui, text);
+        text_list_add(&ui->warnings, text);
         if (!ui->globals->quiet) print_line(ui, UI_YELLOW, "warning: ", text);
     } else {
-        print_line(ui, UI_PLAIN, "", text);
-        snprintf(ui->last_finding, sizeof ui->last_finding, "%s", text);
+        on_finding(ui, text);
     }
 }
 
@@ -144,9 +177,8 @@ void ui_init(struct ui *ui, const struct globals *globals)
 void ui_release(struct ui *ui)
 {
     clear_progress(ui);
-    for (size_t i = 0; i < ui->n_warnings; i++)
-        bc_free(ui->warnings[i]);
-    bc_free(ui->warnings);
+    text_list_release(&ui->warnings);
+    text_list_release(&ui->findings);
     memset(ui, 0, sizeof *ui);
 }
 
@@ -156,6 +188,7 @@ int ui_fail(struct ui *ui, const struct bitconv_error *err)
         print_line(ui, UI_RED, "", "interrupted");
         return 128 + (raised_signal ? (int)raised_signal : SIGINT);
     }
+    count_hidden_findings(ui);
     /* The only reason for a refusal has been said as a finding already: once is enough. */
     if (strcmp(err->text, ui->last_finding) != 0 || err->text[0] == '\0')
         print_line(ui, UI_RED, "", err->text[0] ? err->text : bitconv_status_name(err->status));
@@ -280,4 +313,12 @@ size_t ui_columns(void)
         size.ws_col > 80)
         return size.ws_col;
     return 80;
+}
+
+bool ui_is_stdout(const char *path)
+{
+    static const char *const names[] = {OPTS_STDOUT, "/dev/fd/1", "/proc/self/fd/1"};
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+        if (strcmp(path, names[i]) == 0) return true;
+    return false;
 }

@@ -8,6 +8,15 @@
 #include "bitconv/status.h"
 #include "opts.h"
 
+/* Texts that are kept. Zero-initialise. */
+struct text_list {
+    char **items;
+    size_t n, cap;
+};
+/* A copy; lost when memory runs out, as it is only said again. */
+void text_list_add(struct text_list *list, const char *text);
+void text_list_release(struct text_list *list);
+
 struct ui {
     const struct globals *globals;
     bool color_out, color_err; /* a terminal, no NO_COLOR, TERM not dumb */
@@ -16,8 +25,8 @@ struct ui {
     uint64_t progress_start_ns, progress_last_ns;
     const char *progress_what;
     char last_finding[sizeof((struct bitconv_error *)0)->text]; /* so that it is not said twice */
-    char **warnings; /* texts of the warnings so far, for --json */
-    size_t n_warnings, cap_warnings;
+    struct text_list warnings, findings;                        /* so far, for --json */
+    size_t n_findings_hidden; /* of these, not printed: only the first few are without --verbose */
     struct bitconv_sink sink; /* hand this to the library: prints notes (verbose), warnings,
                                  findings, progress; cancel is raised by SIGINT/SIGTERM */
 };
@@ -42,6 +51,8 @@ void ui_warn(struct ui *ui, const char *fmt, ...) BC_PRINTF(2, 3);
 const char *ui_on(const struct ui *ui, enum ui_style style);
 const char *ui_off(const struct ui *ui);
 
+/* Whether a file that was written is standard output itself, which then has no room for a report. */
+bool ui_is_stdout(const char *path);
 /* Writes a buffer to stdout. Untrusted text must have been masked (bc_utf8_mask) or JSON-escaped
  * before. */
 void ui_write(const struct bc_buf *buf);

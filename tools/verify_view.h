@@ -6,16 +6,11 @@
 #include "bitconv/verify.h"
 #include "ui.h"
 
-/* Texts collected while the proofs ran. */
-struct text_list {
-    char **items;
-    size_t n, cap;
-};
-
 struct verify_view {
     const struct bitconv_verification *it;
     const struct ui *ui;
     const char *file;
+    /* What was said while the proofs ran. */
     struct text_list problems, warnings, notes;
 };
 

@@ -62,8 +62,9 @@ struct bitconv_converted_tensor {
     float scale;           /* the effective multiplier (slice 0); 0 where blocks have several */
     float stored_scale;    /* as in the checkpoint; 0 when computed */
     double relative_error; /* |W - trit*scale| / |W| (Frobenius), 0 when exact; -1: not ternary */
-    /* What rounding the scale to float16 loses, |float16(scale) - scale| / scale, the largest of the
-     * slices: 0 when nothing, and wherever the scale is not rounded. */
+    /* What rounding the scale loses, |stored - scale| / scale, the largest of the slices: to float16
+     * in the blocks of packs, and as the magnitude of all weights in F16, BF16 and Q8_0. 0 when
+     * nothing, and wherever the scale is not rounded. */
     double scale_error;
     char fingerprint[33];   /* "" when not ternary, or when its blocks have several scales */
     bool reference_differs; /* a reference converter would write something else here */

@@ -109,17 +109,19 @@ struct bitconv_model_summary {
 /* The first values of one tensor in flat order (row by row), decoded. Ternary packs with a scale
  * per tensor or slice are read through the pack's independent reader and multiplied by it; a code
  * that the pack does not define is NaN. Blocks of quantized types are decoded to float32 as
- * formats/dequant.md says. */
+ * formats/dequant.md says, and multiplied by the scales that a tensor beside them holds
+ * (convert's scale_tensor): the values that a runtime computes with. */
 struct bitconv_inspected_values {
-    size_t tensor;           /* index into tensors */
-    uint64_t n;              /* values decoded */
-    uint64_t n_total;        /* values the tensor holds */
-    uint64_t cols;           /* values of a row */
-    const double *reals;     /* n values: exact for every type but 64-bit integers */
-    const int64_t *integers; /* n values for integer types, else NULL; U64 as its bit pattern */
-    bool is_unsigned;        /* integers hold uint64_t bit patterns */
-    bool is_ternary;         /* trits times scales of the tensor or its slices */
-    float scale;             /* of slice 0 of such a tensor, else 0 */
+    size_t tensor;            /* index into tensors */
+    uint64_t n;               /* values decoded */
+    uint64_t n_total;         /* values the tensor holds */
+    uint64_t cols;            /* values of a row */
+    const double *reals;      /* n values: exact for every type but 64-bit integers */
+    const int64_t *integers;  /* n values for integer types, else NULL; U64 as its bit pattern */
+    bool is_unsigned;         /* integers hold uint64_t bit patterns */
+    bool is_ternary;          /* trits times scales of the tensor or its slices */
+    const char *scale_tensor; /* blocks times the scales in the tensor of this name, or NULL */
+    float scale;              /* of slice 0 in either of these cases, else 0 */
 };
 
 struct bitconv_inspection {

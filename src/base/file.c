@@ -54,6 +54,9 @@ static enum bitconv_status map_fd(int fd, const char *path, struct bc_file *file
 enum bitconv_status bc_file_open(const char *path, struct bc_file *file, struct bitconv_error *err)
 {
     memset(file, 0, sizeof *file);
+    if (path[0] == '\0')
+        return bc_fail(err, BITCONV_E_ARG,
+                       "an empty path was given, the name of a file was expected");
     /* Without O_NONBLOCK opening a FIFO would wait for a writer. */
     const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (fd < 0) return bc_fail_errno(err, "%s: cannot be opened", path);
@@ -179,6 +182,8 @@ enum bitconv_status bc_dir_list(const char *path, char ***out_names, size_t *out
 {
     *out_names = NULL;
     *out_n = 0;
+    if (path[0] == '\0')
+        return bc_fail(err, BITCONV_E_ARG, "an empty path was given, a folder was expected");
     DIR *const dir = opendir(path);
     if (dir == NULL) return bc_fail_errno(err, "%s: cannot be opened as a folder", path);
     struct name_list list = {NULL, 0, 0};

@@ -50,9 +50,16 @@ struct bc_out_options {
     uint64_t size; /* final size when known, else 0: free space is checked against it first */
     const struct bc_file *const *inputs; /* refuse when the target is one of these (same inode) */
     size_t n_inputs;
+    /* The same for inputs that are not open: files, and folders of which no file is replaced;
+     * NULL is none. */
+    const char *const *input_paths;
+    size_t n_input_paths;
 };
 enum bitconv_status bc_out_open(const char *path, const struct bc_out_options *options,
                                 struct bc_out **out, struct bitconv_error *err);
+/* Whether bc_out_open would succeed: to be asked before long work. Leaves nothing behind. */
+enum bitconv_status bc_out_probe(const char *path, const struct bc_out_options *options,
+                                 struct bitconv_error *err);
 /* Appends. Not for concurrent use. */
 enum bitconv_status bc_out_write(struct bc_out *out, const void *data, size_t size,
                                  struct bitconv_error *err);

@@ -309,6 +309,15 @@ enum bitconv_status bc_out_open(const char *path, const struct bc_out_options *o
     return bc_out_open_with(path, options, BC_OUT_UNNAMED, out, err);
 }
 
+enum bitconv_status bc_out_probe(const char *path, const struct bc_out_options *options,
+                                 struct bitconv_error *err)
+{
+    struct bc_out *out = NULL;
+    BC_TRY(bc_out_open(path, options, &out, err));
+    bc_out_abort(out);
+    return BITCONV_OK;
+}
+
 /* ---- commit ---- */
 
 /* fsync; some file systems have no such thing, which is no failure. */

@@ -70,6 +70,36 @@ static enum bitconv_status follow_links(const char *path, char **out, bool *dire
     return bc_fail_errno(err, "%s: cannot be followed", path);
 }
 
+static bool is_same(const char *path, const struct stat *st)
+{
+    struct stat other;
+    return stat(path, &other) == 0 && other.st_dev == st->st_dev && other.st_ino == st->st_ino;
+}
+
+/* Whether an input that is not open is the file, or a folder that holds it under some name. */
+static enum bitconv_status check_input_path(const char *path, const char *input,
+                                            const struct stat *st, struct bitconv_error *err)
+{
+    char **names = NULL;
+    size_t n = 0;
+    bool same = is_same(input, st), failed = false;
+    if (bc_path_kind(input) == BC_PATH_DIR) BC_TRY(bc_dir_list(input, &names, &n, err));
+    for (size_t i = 0; i < n; i++) {
+        char *const entry = bc_path_join(input, names[i]);
+        failed = failed || entry == NULL;
+        same = same || (entry != NULL && is_same(entry, st));
+        bc_free(entry);
+        bc_free(names[i]);
+    }
+    bc_free(names);
+    if (failed) return bc_fail_nomem(err, "path");
+    if (!same) return BITCONV_OK;
+    return bc_fail(err, BITCONV_E_ARG,
+                   "%s: is the same file as the input %s, or in it: write to "
+                   "another one",
+                   path, input);
+}
+
 /* A regular file is there already: may it be replaced? */
 static enum bitconv_status check_existing(const char *path, const struct stat *st,
                                           const struct bc_out_options *options,
@@ -82,6 +112,9 @@ static enum bitconv_status check_existing(const char *path, const struct stat *s
                            "%s: is the same file as the input %s: write to another one", path,
                            input->path);
     }
+    for (size_t i = 0; i < options->n_input_paths; i++)
+        if (options->input_paths[i] != NULL)
+            BC_TRY(check_input_path(path, options->input_paths[i], st, err));
     if (!options->force)
         return bc_fail(err, BITCONV_E_ARG, "%s: exists already: use --force to replace it", path);
     return BITCONV_OK;

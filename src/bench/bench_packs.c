@@ -9,6 +9,7 @@
 #include <time.h>
 
 #include "base/mem.h"
+#include "base/nearest.h"
 #include "base/pool.h"
 #include "formats/block_pack.h"
 #include "formats/format.h"
@@ -297,8 +298,13 @@ static enum bitconv_status count_packs(const struct bitconv_bench_packs_options 
     while (wanted_pack(o, *n) != NULL)
         ++*n;
     if (o->n_packs == 0 || *n == o->n_packs) return BITCONV_OK;
+    struct bc_nearest nearest = {.word = o->packs[*n]};
+    char hint[BC_NEAREST_HINT_SIZE];
+    for (size_t i = 0; bc_format_at(i) != NULL; i++)
+        bc_nearest_offer(&nearest, bc_format_at(i)->name);
     return bc_fail(err, BITCONV_E_ARG,
-                   "'%s' is no ternary pack, `bitconv formats --packs` lists them", o->packs[*n]);
+                   "'%s' is no ternary pack, `bitconv formats --packs` lists them%s", o->packs[*n],
+                   bc_nearest_hint(&nearest, "", hint, sizeof hint));
 }
 
 static enum bitconv_status measure(struct bench *b, const struct bitconv_bench_packs_options *o,

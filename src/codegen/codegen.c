@@ -31,6 +31,7 @@ struct run {
     struct bc_tilings config;
     struct bc_findings misfits;
     struct result *result;
+    const char *dir; /* where the files are written: options->dir, or its hidden name meanwhile */
     size_t first[BC_CODEGEN_PACKS + 1]; /* of a pack among the kernels; then their number */
 };
 
@@ -216,28 +217,34 @@ struct output {
     struct bc_out *file;
 };
 
-static enum bitconv_status write_output(struct run *r, struct output *o, const char *path,
-                                        struct bitconv_error *err)
-{
-    struct bitconv_codegen_result *const result = &r->result->public;
-    const struct bc_out_options options = {.force = r->options->force, .size = o->text.size};
-    if (path == NULL) return bc_fail_nomem(err, "name of a file");
-    if (o->text.failed) return bc_fail_nomem(err, "text of a file");
-    BC_TRY(bc_out_open(path, &options, &o->file, err));
-    BC_TRY(bc_out_write(o->file, o->text.data, o->text.size, err));
-    BC_TRY(bc_out_sync(o->file, err));
-    result->files[result->n_files++] = path;
-    return BITCONV_OK;
-}
-
 /* The path of an output in the arena: as named, else NAME in the folder. */
-static const char *path_of(const struct run *r, const char *named, const char *name)
+static const char *path_of(const struct run *r, const char *dir, const char *named,
+                           const char *name)
 {
-    const char *dir = r->options->dir;
     if (named != NULL) return bc_arena_strdup(&r->result->arena, named);
     if (dir == NULL || *dir == '\0') return bc_arena_strdup(&r->result->arena, name);
     return bc_arena_printf(&r->result->arena, "%s%s%s", dir, dir[strlen(dir) - 1] == '/' ? "" : "/",
                            name);
+}
+
+static enum bitconv_status write_output(struct run *r, struct output *o, const char *named,
+                                        const char *name, struct bitconv_error *err)
+{
+    struct bitconv_codegen_result *const result = &r->result->public;
+    const char *const inputs[] = {r->options->model, r->options->kernel_config};
+    const struct bc_out_options options = {.force = r->options->force,
+                                           .size = o->text.size,
+                                           .input_paths = inputs,
+                                           .n_input_paths = 2};
+    const char *const path = path_of(r, r->options->dir, named, name);
+    const char *const meanwhile = path_of(r, r->dir, named, name);
+    if (path == NULL || meanwhile == NULL) return bc_fail_nomem(err, "name of a file");
+    if (o->text.failed) return bc_fail_nomem(err, "text of a file");
+    BC_TRY(bc_out_open(meanwhile, &options, &o->file, err));
+    BC_TRY(bc_out_write(o->file, o->text.data, o->text.size, err));
+    BC_TRY(bc_out_sync(o->file, err));
+    result->files[result->n_files++] = path;
+    return BITCONV_OK;
 }
 
 static enum bitconv_status write_texts(struct run *r, struct output *outputs,
@@ -250,21 +257,18 @@ static enum bitconv_status write_texts(struct run *r, struct output *outputs,
         const size_t n = r->first[pack + 1] - r->first[pack];
         if (n == 0 || (named && o->ini == NULL)) continue;
         bc_codegen_ini(result->kernels + r->first[pack], n, &outputs[pack].text);
-        BC_TRY(write_output(r, &outputs[pack], path_of(r, o->ini, bc_codegen_packs[pack].ini_name),
-                            err));
+        BC_TRY(write_output(r, &outputs[pack], o->ini, bc_codegen_packs[pack].ini_name, err));
     }
     if (named && o->header == NULL) return BITCONV_OK;
     struct output *header = &outputs[BC_CODEGEN_PACKS];
     bc_codegen_header(result->kernels, result->n_kernels, &header->text);
-    return write_output(r, header, path_of(r, o->header, header_name), err);
+    return write_output(r, header, o->header, header_name, err);
 }
 
 /* All files are complete and on the disk before the first gets its name. */
-static enum bitconv_status write_files(struct run *r, struct bitconv_error *err)
+static enum bitconv_status write_all(struct run *r, struct bitconv_error *err)
 {
     struct output outputs[BC_CODEGEN_PACKS + 1] = {{{0}, NULL}};
-    if (r->options->dir != NULL && bc_path_kind(r->options->dir) != BC_PATH_DIR)
-        return bc_fail(err, BITCONV_E_ARG, "%s: no such folder: make it first", r->options->dir);
     enum bitconv_status status = write_texts(r, outputs, err);
     for (size_t i = 0; i <= BC_CODEGEN_PACKS; i++) {
         if (status != BITCONV_OK)
@@ -273,6 +277,21 @@ static enum bitconv_status write_files(struct run *r, struct bitconv_error *err)
             status = bc_out_commit(outputs[i].file, err);
         bc_buf_release(&outputs[i].text);
     }
+    return status;
+}
+
+/* A folder that is not there is made with the files in it, all at once. */
+static enum bitconv_status write_files(struct run *r, struct bitconv_error *err)
+{
+    const char *const dir = r->options->dir;
+    if (dir == NULL || bc_path_kind(dir) == BC_PATH_DIR) return write_all(r, err);
+    const struct bc_out_folder_options options = {.force = false};
+    struct bc_out_folder *folder = NULL;
+    BC_TRY(bc_out_folder_open(dir, &options, &folder, err));
+    r->dir = bc_out_folder_path(folder);
+    const enum bitconv_status status = write_all(r, err);
+    if (status == BITCONV_OK) return bc_out_folder_commit(folder, err);
+    bc_out_folder_abort(folder);
     return status;
 }
 
@@ -292,7 +311,7 @@ enum bitconv_status bitconv_codegen(const struct bitconv_codegen_options *option
                                     struct bitconv_codegen_result **out, struct bitconv_error *err)
 {
     struct bitconv_error local = {.status = BITCONV_OK};
-    struct run r = {.options = options, .sink = sink};
+    struct run r = {.options = options, .sink = sink, .dir = options->dir};
     *out = NULL;
     r.result = bc_alloc_array(1, sizeof *r.result);
     if (r.result == NULL) return bc_fail_nomem(err, "result");

@@ -28,7 +28,8 @@ struct bc_plan_tensor {
      * n_block_scales is 0 where the blocks of a slice have several: no fingerprint then. */
     float *block_scales;
     uint32_t n_block_scales;
-    double scale_error;         /* the largest relative error of that rounding */
+    /* The largest relative error of that rounding, or of storing trit * scale as floats. */
+    double scale_error;
     struct bc_pack_shape shape; /* tile included, in tiled packs */
     uint64_t n;                 /* values */
     /* Bytes in the file, without padding; of payload packs a lower bound until the statistics pass

@@ -319,19 +319,36 @@ enum bitconv_status bc_plan_add_scale_tensors(const struct bc_setup *setup, stru
 
 /* ---- what was lost ---- */
 
+/* Tensors whose scale was rounded. */
+struct rounded {
+    size_t n, n_all;
+    const struct bc_plan_tensor *worst;
+};
+
+static void count_rounded(struct rounded *r, const struct bc_plan_tensor *t)
+{
+    r->n_all++;
+    if (t->scale_error == 0.0) return;
+    if (r->n++ == 0 || t->scale_error > r->worst->scale_error) r->worst = t;
+}
+
 void bc_plan_warn_rounding(const struct bc_plan *plan, const struct bitconv_sink *sink)
 {
-    const struct bc_plan_tensor *worst = NULL;
-    size_t n = 0, n_blocks = 0;
+    struct rounded blocks = {0}, floats = {0};
     for (size_t i = 0; i < plan->n_tensors; i++) {
         const struct bc_plan_tensor *t = &plan->tensors[i];
-        n_blocks += t->block_scales != NULL && !t->by_block;
-        if (t->scale_error == 0.0) continue;
-        if (n++ == 0 || t->scale_error > worst->scale_error) worst = t;
+        if (t->block_scales != NULL && !t->by_block) count_rounded(&blocks, t);
+        if (t->type.pack == NULL && t->ternary) count_rounded(&floats, t);
     }
-    if (n == 0) return;
-    bc_say(sink, BITCONV_WARNING,
-           "the scales of %zu out of %zu packed tensors were rounded to float16: the largest "
-           "relative error is %.3g, in %s; --scale-tensor keeps them exact",
-           n, n_blocks, worst->scale_error, worst->weight->name);
+    if (blocks.n > 0)
+        bc_say(sink, BITCONV_WARNING,
+               "the scales of %zu out of %zu packed tensors were rounded to float16: the largest "
+               "relative error is %.3g, in %s; --scale-tensor keeps them exact",
+               blocks.n, blocks.n_all, blocks.worst->scale_error, blocks.worst->weight->name);
+    if (floats.n > 0)
+        bc_say(sink, BITCONV_WARNING,
+               "the weights of %zu out of %zu ternary tensors stored as floats were rounded: the "
+               "largest relative error is %.3g, in %s (%s); F32 and the packs keep them exact",
+               floats.n, floats.n_all, floats.worst->scale_error, floats.worst->weight->name,
+               floats.worst->type.type_name);
 }

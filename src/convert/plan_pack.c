@@ -11,6 +11,8 @@
 #include "convert/plan_blocks.h"
 #include "convert/plan_values.h"
 #include "formats/block_pack.h"
+#include "formats/dequant.h"
+#include "formats/q8_0.h"
 #include "io/gguf_types.h"
 
 enum { WHY_SIZE = 256 };
@@ -59,6 +61,32 @@ static void check_scale_range(const struct bc_plan_tensor *t, struct bc_findings
     }
 }
 
+/* What a value of the magnitude `scale` is read back as. */
+static float read_back(const struct bc_setup *setup, const struct bc_outtype *type, float scale)
+{
+    const float block[BC_Q8_0_BLOCK] = {scale};
+    uint8_t bytes[BC_Q8_0_BLOCK_SIZE];
+    float value = scale;
+    if (type->type_id == BC_TYPE_F16) return bc_f16_to_f32(bc_f32_to_f16(scale));
+    if (type->type_id == BC_TYPE_BF16) return bc_bf16_to_f32(bc_f32_to_bf16(scale));
+    if (type->type_id != BC_TYPE_Q8_0) return scale;
+    bc_q8_0_from_floats(setup->kernels, block, 1, bytes);
+    bc_dequant_values(bc_dequant_find(type->type_name), bytes, 0, 1, &value);
+    return value;
+}
+
+/* Values of one magnitude lose in a float type what that magnitude does, but for zeros. */
+static void measure_rounding(const struct bc_setup *setup, struct bc_plan_tensor *t)
+{
+    if (t->decision.how == BC_HOW_ZERO) return;
+    for (uint32_t i = 0; i < t->decision.n_scales; i++) {
+        const double scale = (double)t->decision.scales[i];
+        const double stored = (double)read_back(setup, &t->type, t->decision.scales[i]);
+        const double error = fabs(stored - scale) / scale;
+        if (isfinite(error) && error > t->scale_error) t->scale_error = error;
+    }
+}
+
 /* Does the pack want to know how many trits are not zero, or is it chosen by that? */
 static bool wants_count(const struct bc_setup *setup, const struct bc_plan_tensor *t)
 {
@@ -93,6 +121,9 @@ enum bitconv_status bc_plan_pack(const struct bc_setup *setup, const struct bc_m
         BC_TRY(bc_plan_misfit(setup, t, why, findings, err));
     if (t->type.pack != NULL && bc_block_pack_of(t->type.pack) != NULL)
         BC_TRY(bc_plan_block_scales(setup, model, pool, t, findings, err));
-    if (t->type.pack == NULL) check_scale_range(t, findings);
+    if (t->type.pack == NULL) {
+        check_scale_range(t, findings);
+        measure_rounding(setup, t);
+    }
     return bc_plan_set_size(t, err);
 }

@@ -7,8 +7,9 @@
 #include "convert/plan.h"
 
 /* For a tensor with a decision and the asked type: settles type (outtype auto), scales (block packs)
- * and size, or makes it a misfit, or adds to the findings why its type cannot hold it. Counts
- * non-zero trits where the size depends on them, unless t->shape.n_nonzero is set already. */
+ * and size, or makes it a misfit, or adds to the findings why its type cannot hold it. Measures what
+ * a float type rounds (scale_error). Counts non-zero trits where the size depends on them, unless
+ * t->shape.n_nonzero is set already. */
 enum bitconv_status bc_plan_pack(const struct bc_setup *setup, const struct bc_model *model,
                                  struct bc_pool *pool, struct bc_plan_tensor *t,
                                  struct bc_findings *findings, struct bitconv_error *err);

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "base/nearest.h"
 #include "base/utf8.h"
 #include "formats/block_pack.h"
 #include "io/gguf_types.h"
@@ -77,10 +78,15 @@ static enum bitconv_status choose(const char *option, const char *word,
         return BITCONV_OK;
     }
     struct bc_buf list = {NULL, 0, 0, false};
-    for (size_t i = 0; choices[i].word != NULL; i++)
+    struct bc_nearest nearest = {.word = word};
+    char hint[BC_NEAREST_HINT_SIZE];
+    for (size_t i = 0; choices[i].word != NULL; i++) {
         bc_buf_printf(&list, "%s%s", i > 0 ? ", " : "", choices[i].word);
-    const enum bitconv_status status = bc_fail(err, BITCONV_E_ARG, "--%s: '%s' is not one of: %s",
-                                               option, word, bc_buf_str(&list));
+        bc_nearest_offer(&nearest, choices[i].word);
+    }
+    const enum bitconv_status status =
+        bc_fail(err, BITCONV_E_ARG, "--%s: '%s' is not one of: %s%s", option, word,
+                bc_buf_str(&list), bc_nearest_hint(&nearest, "", hint, sizeof hint));
     bc_buf_release(&list);
     return status;
 }
@@ -89,10 +95,17 @@ static enum bitconv_status unknown_type(const char *option, const char *name,
                                         struct bitconv_error *err)
 {
     struct bc_buf list = {NULL, 0, 0, false};
+    struct bc_nearest nearest = {.word = name};
+    char hint[BC_NEAREST_HINT_SIZE];
     list_outtypes(&list);
+    for (size_t i = 0; i < N_FLOATS; i++)
+        bc_nearest_offer(&nearest, floats[i].name);
+    for (size_t i = 0; bc_format_at(i) != NULL; i++)
+        bc_nearest_offer(&nearest, bc_format_at(i)->name);
+    bc_nearest_offer(&nearest, BC_OUTTYPE_AUTO);
     const enum bitconv_status status =
-        bc_fail(err, BITCONV_E_ARG, "--%s: type '%s' cannot be written, these can: %s", option,
-                name, bc_buf_str(&list));
+        bc_fail(err, BITCONV_E_ARG, "--%s: type '%s' cannot be written, these can: %s%s", option,
+                name, bc_buf_str(&list), bc_nearest_hint(&nearest, "", hint, sizeof hint));
     bc_buf_release(&list);
     return status;
 }

@@ -14,6 +14,7 @@
 #include <strings.h>
 
 #include "base/bytes.h"
+#include "base/nearest.h"
 
 enum {
     MIN_WIDTH = 64,
@@ -286,6 +287,8 @@ static enum bitconv_status find_kind(const char *name, struct bc_dummy_model *mo
                                      struct bitconv_error *err)
 {
     struct bc_buf list = {0};
+    struct bc_nearest nearest = {.word = name != NULL ? name : ""};
+    char hint[BC_NEAREST_HINT_SIZE];
     if (name != NULL) model->kind = bc_dummy_kind_find(name);
     if (model->kind != NULL) {
         model->arch = bc_arch_by_class(model->kind->class_name, &model->class_row);
@@ -293,10 +296,13 @@ static enum bitconv_status find_kind(const char *name, struct bc_dummy_model *mo
         return bc_fail(err, BITCONV_E_BUG, "%s: no family has its class %s", name,
                        model->kind->class_name);
     }
-    for (size_t i = 0; bc_dummy_kind_at(i) != NULL; i++)
+    for (size_t i = 0; bc_dummy_kind_at(i) != NULL; i++) {
         bc_buf_printf(&list, "%s%s", i > 0 ? ", " : "", bc_dummy_kind_at(i)->name);
-    const enum bitconv_status status = bc_fail(err, BITCONV_E_ARG, "--arch: '%s' is not one of: %s",
-                                               name != NULL ? name : "", bc_buf_str(&list));
+        bc_nearest_offer(&nearest, bc_dummy_kind_at(i)->name);
+    }
+    const enum bitconv_status status =
+        bc_fail(err, BITCONV_E_ARG, "--arch: '%s' is not one of: %s%s", nearest.word,
+                bc_buf_str(&list), bc_nearest_hint(&nearest, "", hint, sizeof hint));
     bc_buf_release(&list);
     return status;
 }

@@ -147,17 +147,16 @@ static enum bitconv_status finish(struct task *t, enum bitconv_status status,
 
 /* ---- calibrating ---- */
 
-static enum bitconv_status check_options(const struct bitconv_sparse_options *o, size_t *longest,
-                                         struct bitconv_error *err)
+static enum bitconv_status check_options(const char *path, const struct bitconv_sparse_options *o,
+                                         size_t *longest, struct bitconv_error *err)
 {
     if (o->n_texts == 0)
         return bc_fail(err, BITCONV_E_ARG, "no texts to calibrate with (--prompts, -p, --tokens)");
     if (o->outfile == NULL) return bc_fail(err, BITCONV_E_ARG, "the output file is missing (-o)");
     if (!(o->ridge >= 0) || !isfinite(o->ridge))
         return bc_fail(err, BITCONV_E_ARG, "--ridge: %g is no number from 0 on", o->ridge);
-    if (!o->force && bc_path_kind(o->outfile) == BC_PATH_FILE)
-        return bc_fail(err, BITCONV_E_IO, "%s: exists already: use --force to replace it",
-                       o->outfile);
+    const struct bc_out_options out = {.force = o->force, .input_paths = &path, .n_input_paths = 1};
+    BC_TRY(bc_out_probe(o->outfile, &out, err));
     BC_TRY(check_texts(o->texts, o->n_texts, longest, err));
     return check_texts(o->eval, o->n_eval, longest, err);
 }
@@ -218,7 +217,7 @@ static enum bitconv_status calibrate(struct task *t, const char *path, struct bi
     const struct bitconv_sparse_options *o = t->options;
     struct bc_sparse_model model;
     size_t longest = 0;
-    BC_TRY(check_options(o, &longest, err));
+    BC_TRY(check_options(path, o, &longest, err));
     BC_TRY(open_engine(t, path, longest, &model, err));
     BC_TRY(new_predictor(t, &model, err));
     double *explained = bc_alloc_array(model.n_layers, sizeof *explained);

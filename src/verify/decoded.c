@@ -9,6 +9,7 @@
 
 #include "base/bytes.h"
 #include "io/gguf_types.h"
+#include "verify/block_scan.h"
 
 enum { CHUNK = 1024 }; /* a multiple of every block */
 
@@ -169,12 +170,22 @@ static void read_trits(const struct bc_packed *p, uint64_t first, size_t n, doub
     }
 }
 
+/* Multiplies values of blocks by the scales beside them, in float32 as the engine does. */
+static void apply_scales(const struct bc_packed *p, uint64_t first, size_t n, float *values)
+{
+    if (p->format == NULL || p->scales == NULL) return;
+    const uint64_t slice_n = p->shape.cols * p->shape.rows;
+    for (size_t i = 0; i < n; i++)
+        values[i] *= bc_packed_scale_beside(p, (first + i) / slice_n);
+}
+
 static void read_blocks(const struct bc_decoded *d, uint64_t first, size_t n, double *dst)
 {
     float floats[CHUNK];
     for (size_t done = 0; done < n; done += CHUNK) {
         const size_t m = n - done < CHUNK ? n - done : CHUNK;
         bc_dequant_values(d->blocks, d->data, first + done, m, floats);
+        apply_scales(&d->packed, first + done, m, floats);
         for (size_t i = 0; i < m; i++)
             dst[done + i] = (double)floats[i];
     }

@@ -11,7 +11,7 @@
 
 /* A tensor of an open container that can be decoded; borrows its bytes. One of `numbers` (data not
  * NULL, or n = 0), `blocks` and `packed.format` says how; packs with a scale per block have both of
- * the latter, and are decoded as blocks (scales in a tensor beside it are not applied). */
+ * the latter, and are decoded as blocks, times the scales in a tensor beside it where there is one. */
 struct bc_decoded {
     uint64_t n;                      /* values */
     struct bc_values numbers;        /* one plain number per value */

@@ -32,15 +32,6 @@ static bool is_scale_of_another(const struct bc_diff_side *side, size_t index)
     return file != NULL && bc_scale_owner(file, bitconv_gguf_tensor_at(file, index)) != NULL;
 }
 
-static void apply_scales(const struct operand *o, uint64_t first, size_t n, double *values)
-{
-    const struct bc_packed *p = &o->d.packed;
-    if (p->scales == NULL) return;
-    const uint64_t slice_n = p->shape.cols * p->shape.rows;
-    for (size_t i = 0; i < n; i++)
-        values[i] = (double)((float)values[i] * bc_packed_scale_beside(p, (first + i) / slice_n));
-}
-
 /* ---- by value ---- */
 
 struct tally {
@@ -71,9 +62,7 @@ static void compare_piece(void *context, size_t index, unsigned worker)
     double *a = c->buffers + (size_t)worker * 2 * PIECE_VALUES, *b = a + PIECE_VALUES;
     struct tally *t = &c->tallies[worker];
     bc_decoded_read(c->k, &c->a->d, first, n, a);
-    apply_scales(c->a, first, n, a);
     bc_decoded_read(c->k, &c->b->d, first, n, b);
-    apply_scales(c->b, first, n, b);
     for (size_t i = 0; i < n; i++) {
         const double difference = fabs(a[i] - b[i]);
         if (isfinite(a[i]) && fabs(a[i]) > t->largest) t->largest = fabs(a[i]);

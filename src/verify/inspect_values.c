@@ -2,6 +2,9 @@
  * Decoded values of one tensor, for inspect --tensor. */
 #include <string.h>
 
+#include "base/nearest.h"
+#include "model/scale_tensor.h"
+#include "verify/block_scan.h"
 #include "verify/inspector.h"
 
 enum { WHY_BYTES = 512 };
@@ -19,6 +22,23 @@ static enum bitconv_status read_integers(struct bc_inspector *in, const struct b
     return BITCONV_OK;
 }
 
+/* The tensor beside a tensor of blocks that bc_packed_open_in has found the scales of. */
+static const char *name_of_scales(const struct bc_inspector *in, size_t index)
+{
+    const struct bitconv_gguf *file = in->data->container.gguf;
+    return bc_scale_tensor_of(file, bitconv_gguf_tensor_at(file, index))->name;
+}
+
+static enum bitconv_status unknown_name(const struct bc_inspector *in, struct bitconv_error *err)
+{
+    struct bc_nearest nearest = {.word = in->options->tensor};
+    char hint[BC_NEAREST_HINT_SIZE];
+    for (size_t i = 0; i < in->out->n_tensors; i++)
+        bc_nearest_offer(&nearest, in->out->tensors[i].name);
+    return bc_fail(err, BITCONV_E_ARG, "%s: no tensor is called '%s' (--tensors lists them)%s",
+                   in->path, nearest.word, bc_nearest_hint(&nearest, "", hint, sizeof hint));
+}
+
 static enum bitconv_status read_values(struct bc_inspector *in, const struct bc_decoded *d,
                                        struct bitconv_inspected_values *out,
                                        struct bitconv_error *err)
@@ -29,7 +49,10 @@ static enum bitconv_status read_values(struct bc_inspector *in, const struct bc_
     if (out->n != 0 && reals == NULL) return bc_fail_nomem(err, "decoded values");
     bc_decoded_read(in->kernels, d, 0, (size_t)out->n, reals);
     out->reals = reals;
-    if (d->packed.format != NULL && d->blocks == NULL) {
+    if (d->packed.format != NULL && d->packed.scales != NULL) {
+        out->scale = bc_packed_scale_beside(&d->packed, 0);
+        out->scale_tensor = name_of_scales(in, out->tensor);
+    } else if (d->packed.format != NULL && d->blocks == NULL) {
         out->is_ternary = true;
         out->scale = d->packed.format->get_scale(&d->packed.shape, d->packed.data, 0);
     } else if (d->blocks == NULL && !bitconv_dtype_is_float(d->numbers.dtype)) {
@@ -48,9 +71,7 @@ enum bitconv_status bc_inspect_values(struct bc_inspector *in, struct bitconv_er
     while (out->tensor < in->out->n_tensors &&
            strcmp(in->out->tensors[out->tensor].name, name) != 0)
         out->tensor++;
-    if (out->tensor == in->out->n_tensors)
-        return bc_fail(err, BITCONV_E_ARG, "%s: no tensor is called '%s' (--tensors lists them)",
-                       in->path, name);
+    if (out->tensor == in->out->n_tensors) return unknown_name(in, err);
     const enum bitconv_status status =
         bc_decoded_open(&in->data->container, out->tensor, &in->stated, &decoded, why, sizeof why);
     if (status != BITCONV_OK) return bc_fail(err, status, "%s: %s: %s", in->path, name, why);

@@ -82,10 +82,9 @@ static bool is_replaceable(const char *path)
 enum bitconv_status bitconv_manifest_check_target(const char *path, bool force,
                                                   struct bitconv_error *err)
 {
-    if (bc_path_kind(path) != BC_PATH_FILE) return BITCONV_OK; /* the writer has its own say */
-    if (!force)
-        return bc_fail(err, BITCONV_E_ARG, "%s: exists already: use --force to replace it", path);
-    if (!is_replaceable(path))
+    const struct bc_out_options options = {.force = force};
+    BC_TRY(bc_out_probe(path, &options, err));
+    if (bc_path_kind(path) == BC_PATH_FILE && !is_replaceable(path))
         return bc_fail(err, BITCONV_E_ARG,
                        "%s: exists and is no manifest of bitconv, so --force does not replace it: "
                        "give the manifest another name",

@@ -58,8 +58,22 @@ cmp wanted.ini out/kernel_config-tl1.ini || fail "a refused call changed a file"
 rm out/kernel_config-tl1.ini
 expect 2 codegen --shapes 64x64 --pack tl1 -o out
 no_litter out bitconv_tl_kernels.h
-expect 2 codegen --shapes 64x64 --pack tl1 -o nowhere
-says "no such folder"
+
+# A folder that is not there is made, with all its files or not at all.
+expect 0 codegen --shapes 64x64 --pack tl1 -o made/
+no_litter made bitconv_tl_kernels.h kernel_config-tl1.ini
+prints "wrote made/kernel_config-tl1.ini"
+expect 2 codegen --shapes 3x5 --pack tl1 -o unmade
+[ ! -e unmade ] || fail "a folder was made for nothing"
+expect 2 codegen --shapes 64x64 --pack tl1 -o nowhere/made
+says "folder nowhere cannot be opened"
+expect 2 bash -c "ulimit -f 1; '$BITCONV_BIN' codegen --shapes 64x64 --pack tl1 -o full"
+[ ! -e full ] && [ -z "$(ls -A | grep partial)" ] || fail "a full disk leaves a folder"
+
+# Text may go to standard output; nothing else does then.
+expect 0 codegen --shapes 64x64 --pack tl1 --ini - --json
+cmp -s "$scratch/out" made/kernel_config-tl1.ini || fail "--ini -: other bytes"
+[ ! -e - ] || fail "a file called -"
 expect 0 codegen --shapes 64x64 --pack tl1 --ini only.ini
 expect 0 codegen --shapes 64x512 --header only.h
 grep -q 'bitconv_tl1_gemv' only.h && grep -q 'bitconv_tl2_gemv' only.h || fail "only.h lacks a pack"

@@ -86,7 +86,7 @@ expect 0 "$BITCONV_BIN" export i2_s.gguf -o json/ --json
 python3 - <<'PY' || fail "the JSON of export is not as promised"
 import json
 j = json.load(open("out"))
-assert j["class"] == "BitNetForCausalLM" and j["dtype"] == "packed" and j["shards"] == 1
+assert j["class"] == "BitNetForCausalLM" and j["dtype"] == "packed" and j["n_shards"] == 1
 assert {"config.json", "model.safetensors", "tokenizer.json", "tokenizer_config.json"} <= set(j["files"])
 packed = [t for t in j["tensors"] if t["dtype"] == "U8"]
 scales = [t for t in j["tensors"] if t["name"].endswith(".weight_scale")]

@@ -223,7 +223,7 @@ python3 - <<'PY' || fail "the numbers of bench are not as promised"
 import csv, json
 bench = json.load(open("bench.json"))
 assert [b["threads"] for b in bench["read_bandwidth"]] == [1, 2] and bench["repetitions"] == 2
-tests = [(r["threads"], r["model"].split("/")[-1], r["test"], r["n_tokens"]) for r in bench["rates"]]
+tests = [(r["threads"], r["file"].split("/")[-1], r["test"], r["n_tokens"]) for r in bench["rates"]]
 assert tests == [(t, m, k, n) for t in (1, 2) for m, k, n in (
     ("i2_s.gguf", "prompt", 4), ("i2_s.gguf", "prompt", 8), ("i2_s.gguf", "generation", 2), ("bert", "prompt", 4), ("bert", "prompt", 8))]
 for r in bench["rates"]:

@@ -27,9 +27,9 @@ assert one["quality"]["hidden_error"] == 0 and one["quality"]["total"]["output_e
 assert one["top_k"] == one["intermediate_size"] and half["top_k"] * 2 == one["top_k"]
 assert half["quality"]["hidden_error"] > 0 and half["quality"]["total"]["sparsity"] == 0.5
 assert half["mode"] == "int8" and one["mode"] == "float"
-assert 0 < half["quality"]["total"]["recall"] <= 1 and len(half["quality"]["layers"]) == half["layers"]
+assert 0 < half["quality"]["total"]["recall"] <= 1 and len(half["quality"]["by_layer"]) == half["layers"]
 for d in (half, one):
-    assert d["speed"]["tokens"] > 0 and d["speed"]["ratio"] > 0
+    assert d["speed"]["n_tokens"] > 0 and d["speed"]["ratio"] > 0
     assert (d["embedding"] is not None) == embeds and (d["text"] is None) == embeds
     assert (d["quality"]["logits_error"] is None) == embeds
     assert embeds or 1 <= len(d["tokens"]) <= 4
@@ -44,7 +44,7 @@ python3 - "$scratch/out" <<'PY' || fail "the JSON of sparse calibrate is not as 
 import json, sys
 d = json.load(open(sys.argv[1]))
 assert d["rank"] == 32 and d["top_k"] == 39 and d["rule"] == "top_k" and d["held_out"] is None
-assert d["samples"] == d["calibration"]["tokens"] > 100
+assert d["samples"] == d["calibration"]["n_tokens"] > 100
 total = d["calibration"]["total"]
 assert 0.4 < total["recall"] < 1 and total["mass"] > total["recall"] and 0 < total["explained"] < 1
 PY

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""The Python package gguf dequantizes our TQ1_0, TQ2_0 and Q8_0 tensors to exactly what inspect --tensor shows.
+"""The Python package gguf dequantizes our TQ1_0, TQ2_0 and Q8_0 tensors to exactly what inspect --tensor shows,
+times the scale that --scale-tensor puts beside them.
 
 usage: block_packs.py BITCONV. The checkpoints are made here, with rows of 256 and 512 values.
 """
@@ -86,15 +87,18 @@ def shown(path, name):
 
 def compare(path, wanted):
     n = 0
-    for tensor in GGUFReader(path).tensors:
+    tensors = GGUFReader(path).tensors
+    scales = {t.name.replace(".scale", ".weight"): np.float32(t.data[0]) for t in tensors if t.name.endswith(".scale")}
+    for tensor in tensors:
         if tensor.tensor_type.name != wanted:
             continue
         n += 1
-        theirs = dequantize(tensor.data, tensor.tensor_type).astype(np.float32).ravel()
+        theirs = dequantize(tensor.data, tensor.tensor_type).astype(np.float32).ravel() * scales.get(tensor.name, np.float32(1))
         ours = shown(path, tensor.name)
         same = len(theirs) == len(ours) and np.array_equal(theirs, ours)
         check(same, os.path.basename(path), tensor.name, len(theirs), len(ours))
     check(n >= 7, path, n, "tensors of type", wanted)
+    return len(scales)
 
 
 def main():
@@ -110,7 +114,7 @@ def main():
             run = subprocess.run(command, capture_output=True, text=True)
             check(run.returncode == 0, kind, outtype, args, run.stderr.strip())
             if run.returncode == 0:
-                compare(path, outtype.upper())
+                check((compare(path, outtype.upper()) >= 7) == ("--scale-tensor" in args), path, "scales beside the tensors")
     print(f"{len(cases)} files, {failures} failures")
     sys.exit(failures != 0)
 

@@ -961,6 +961,42 @@ static void test_disk_full(void **state)
     assert_int_equal(WEXITSTATUS(status), 0);
 }
 
+/* Inputs that are not open: files under any name, and what a folder holds. */
+static void test_output_is_an_input_path(void **state)
+{
+    (void)state;
+    char *const dir = temp_dir_new();
+    temp_dir_puts(dir, "in", "weights");
+    temp_dir_puts(dir, "free", "old");
+    char *const in = temp_dir_path(dir, "in");
+    char *const hard = temp_dir_path(dir, "hard");
+    char *const fresh = temp_dir_path(dir, "fresh");
+    char *const spare = temp_dir_path(dir, "free");
+    assert_int_equal(link(in, hard), 0);
+    const char *inputs[] = {NULL, in};
+    struct bc_out_options options = {.force = true, .input_paths = inputs, .n_input_paths = 2};
+    struct bitconv_error err = {0};
+    assert_int_equal(bc_out_probe(in, &options, &err), BITCONV_E_ARG);
+    assert_non_null(strstr(err.text, "is the same file as the input"));
+    assert_int_equal(bc_out_probe(hard, &options, NULL), BITCONV_E_ARG);
+    assert_int_equal(bc_out_probe(fresh, &options, NULL), BITCONV_OK);
+    assert_int_equal(bc_path_kind(fresh), BC_PATH_NONE); /* a probe leaves nothing behind */
+    assert_int_equal(bc_out_probe(spare, &options, NULL), BITCONV_OK);
+    assert_true(holds(spare, "old") && holds(in, "weights"));
+    inputs[1] = dir;
+    assert_int_equal(bc_out_probe(hard, &options, NULL), BITCONV_E_ARG);
+    assert_int_equal(bc_out_probe(spare, &options, NULL), BITCONV_E_ARG);
+    assert_int_equal(bc_out_probe(fresh, &options, NULL), BITCONV_OK);
+    options.force = false;
+    inputs[1] = "no such input";
+    assert_int_equal(bc_out_probe(spare, &options, NULL), BITCONV_E_ARG);
+    free(in);
+    free(hard);
+    free(fresh);
+    free(spare);
+    temp_dir_remove(dir);
+}
+
 static void test_file_write(void **state)
 {
     (void)state;
@@ -993,6 +1029,7 @@ int main(void)
         cmocka_unit_test(test_target_appears),
         cmocka_unit_test(test_symlinks),
         cmocka_unit_test(test_output_is_an_input),
+        cmocka_unit_test(test_output_is_an_input_path),
         cmocka_unit_test(test_impossible_targets),
         cmocka_unit_test(test_long_names),
         cmocka_unit_test(test_relative_path),

@@ -234,7 +234,7 @@ static void scales_beside(void **state)
     }
 }
 
-/* The values that inspect shows are those of the tensor itself. */
+/* The values that inspect shows are those that a runtime computes with, times the scale beside them. */
 static void inspected(void **state)
 {
     struct convert_run *r = *state;
@@ -253,7 +253,10 @@ static void inspected(void **state)
     assert_string_equal(t->fingerprint, convert_run_tensor(r, weight)->fingerprint);
     assert_true(t->bits_per_weight == 2.0625);
     for (uint64_t i = 0; i < it->values->n; i++)
-        assert_true(it->values->reals[i] == convert_run_trit(r, weight, i));
+        assert_true(it->values->reals[i] ==
+                    (double)(0.1f * 9 * (float)convert_run_trit(r, weight, i)));
+    assert_true(it->values->scale == 0.1f * 9 && !it->values->is_ternary);
+    assert_string_equal(it->values->scale_tensor, scale_name);
     bitconv_inspection_free(it);
     llama_model_free(&m);
 }
