@@ -14,6 +14,7 @@ struct attending {
     size_t q_width, k_width, v_width, o_width;
     const float *cosines, *sines;
     uint32_t rope_dims;
+    uint32_t together; /* heads of a token that one job takes: they read the same keys and values */
 };
 
 /* Norms and rotates the heads of a token: queries, and keys in their place in the cache. */
@@ -58,16 +59,26 @@ static void soft_cap(float *x, size_t n, float cap)
         x[i] = cap * tanhf(x[i] / cap);
 }
 
-/* Head i % n_head of token i / n_head. */
-static void attend_head(void *ctx, size_t i, unsigned worker)
+/* The weights of the visible positions, instead of their scores. */
+static void weigh(const struct attending *a, float *scores, size_t n)
+{
+    const float cap = a->s->g->hp.attn_softcap;
+    for (size_t j = 0; j < n; j++)
+        scores[j] *= a->s->g->attn_scale;
+    if (cap > 0) soft_cap(scores, n, cap);
+    bc_softmax(scores, n);
+}
+
+/* Some heads of a token, `together` of them, that share keys and values. */
+static void attend_heads(void *ctx, size_t i, unsigned worker)
 {
     const struct attending *a = ctx;
     const struct bc_hparams *hp = &a->s->g->hp;
     const struct bc_kernels *k = a->s->engine->kernels;
-    const size_t t = i / hp->n_head, head = i % hp->n_head;
+    const size_t jobs = hp->n_head / a->together; /* of a token */
+    const size_t t = i / jobs, head = i % jobs * a->together;
     const size_t group = head / (hp->n_head / hp->n_head_kv);
-    float *scores = a->s->scores + (size_t)worker * a->s->engine->n_ctx;
-    float *out = a->s->heads + t * a->o_width + head * hp->head_dim_v;
+    float *const scores = a->s->scores + (size_t)worker * a->s->scores_size;
     uint64_t first, end;
     visible(a, a->s->n_past + t, &first, &end);
     const size_t n = (size_t)(end - first);
@@ -75,20 +86,24 @@ static void attend_head(void *ctx, size_t i, unsigned worker)
                                      .w_stride = a->k_width,
                                      .n_rows = n,
                                      .x = a->s->q + t * a->q_width + head * hp->head_dim_k,
-                                     .x_stride = a->q_width,
-                                     .n_x = 1,
+                                     .x_stride = hp->head_dim_k,
+                                     .n_x = a->together,
                                      .n = hp->head_dim_k,
                                      .out = scores,
                                      .out_stride = n};
+    const struct bc_f32_sums sums = {.f = scores,
+                                     .f_stride = n,
+                                     .n_sums = a->together,
+                                     .x = a->values + first * a->v_width + group * hp->head_dim_v,
+                                     .x_stride = a->v_width,
+                                     .n = n,
+                                     .width = hp->head_dim_v,
+                                     .out = a->s->heads + t * a->o_width + head * hp->head_dim_v,
+                                     .out_stride = hp->head_dim_v};
     k->dots_f32(&dots);
-    for (size_t j = 0; j < n; j++)
-        scores[j] *= a->s->g->attn_scale;
-    if (hp->attn_softcap > 0) soft_cap(scores, n, hp->attn_softcap);
-    bc_softmax(scores, n);
-    memset(out, 0, hp->head_dim_v * sizeof *out);
-    for (size_t j = 0; j < n; j++)
-        k->axpy(scores[j], a->values + (first + j) * a->v_width + group * hp->head_dim_v,
-                hp->head_dim_v, out);
+    for (size_t h = 0; h < a->together; h++)
+        weigh(a, scores + h * n, n);
+    k->sums_f32(&sums);
 }
 
 /* q, k and v of a fused projection to their places. */
@@ -151,10 +166,12 @@ enum bitconv_status bc_attention(struct bitconv_session *s, uint32_t layer, cons
     a.values = s->values + (size_t)layer * s->engine->n_ctx * a.v_width;
     a.cosines = s->cosines + set;
     a.sines = s->sines + set;
+    /* A single token's heads are what there is to spread over threads. */
+    a.together = n > 1 ? hp->n_head / hp->n_head_kv : 1;
     BC_TRY(project(&a, h, err));
     BC_TRY(note_projections(&a, layer, err));
     bc_for_tokens(s, place_token, &a);
-    bc_pool_run(s->engine->pool, n * hp->n_head, attend_head, &a);
+    bc_pool_run(s->engine->pool, n * (hp->n_head / a.together), attend_heads, &a);
     BC_TRY(bc_session_note(s, layer, "attn", s->heads, n, a.o_width, err));
     bc_session_norm(s, &a.layer->attn_sub_norm, 1, s->heads, s->heads);
     const struct bc_product out = {&a.layer->o, 0, s->heads, y};

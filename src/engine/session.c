@@ -162,7 +162,9 @@ static enum bitconv_status make(struct bitconv_session *s, struct bitconv_error 
     const uint64_t rows = s->g->has_attention ? (uint64_t)hp->n_layers * e->n_ctx : 0;
     const uint64_t taps = s->g->has_conv ? hp->conv_l_cache - 1 : 0;
     BC_TRY(bc_compute_init(&s->compute, e->kernels, e->pool, e->mode, s->g->max_cols, err));
-    BC_TRY(new_floats(&s->scores, bc_pool_threads(e->pool), e->n_ctx, err));
+    const uint64_t heads = s->g->has_attention ? hp->n_head / hp->n_head_kv : 1;
+    s->scores_size = (size_t)(heads * e->n_ctx);
+    BC_TRY(new_floats(&s->scores, bc_pool_threads(e->pool) * heads, e->n_ctx, err));
     BC_TRY(new_floats(&s->keys, rows, bc_dim_size(hp, BC_N_K), err));
     BC_TRY(new_floats(&s->values, rows, bc_dim_size(hp, BC_N_V), err));
     BC_TRY(new_floats(&s->conv_state, hp->n_layers * taps, hp->n_embd, err));

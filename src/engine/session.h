@@ -65,7 +65,8 @@ struct bitconv_session {
     float *gathered, *part; /* MoE: inputs and outputs of one expert */
     float *router;          /* MoE: n_expert wide */
     float *cosines, *sines; /* rotations: two sets of rope_dims / 2 each, [set][token] */
-    float *scores;          /* one row of n_ctx per thread */
+    float *scores;          /* per thread: a row of n_ctx for each head that reads the same keys */
+    size_t scores_size;     /* of a thread */
     float *keys, *values;   /* [layer][n_ctx][width] */
     float *conv_state;      /* [layer][l_cache - 1][n_embd]: the last inputs of convolutions */
     uint32_t *neurons;      /* sparse layers: n_ff */

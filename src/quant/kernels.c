@@ -173,6 +173,7 @@ const struct bc_kernels bc_kernels_scalar = {
     .dots_f32 = bc_scalar_dots_f32,
     .dots_f16 = bc_scalar_dots_f16,
     .axpy = bc_scalar_axpy,
+    .sums_f32 = bc_scalar_sums_f32,
     .quantize_i8 = bc_scalar_quantize_i8,
     .trit_dots = bc_scalar_trit_dots,
     .plane_dots = bc_scalar_plane_dots,

@@ -20,6 +20,17 @@ struct bc_f32_dots {
     float *out;
     size_t out_stride;
 };
+/* Sums of n vectors of `width` floats, vector i at x + i * x_stride, each times its factor: sum s takes
+ * the factors at f + s * f_stride and goes to out + s * out_stride. */
+struct bc_f32_sums {
+    const float *f;
+    size_t f_stride, n_sums;
+    const float *x;
+    size_t x_stride, n;
+    size_t width;
+    float *out;
+    size_t out_stride;
+};
 struct bc_i8_dots {
     const uint8_t *w; /* packed bytes, or trits as bytes */
     size_t w_stride, n_rows;
@@ -119,6 +130,8 @@ struct bc_kernels {
     void (*dots_f16)(const uint8_t *w, const struct bc_f32_dots *d);
     /* y[i] += factor * x[i], the product rounded first. */
     void (*axpy)(float factor, const float *x, size_t n, float *y);
+    /* What axpy gives with one vector after the other, from +0. */
+    void (*sums_f32)(const struct bc_f32_sums *s);
     /* Activations as int8 (BitNet b1.58, Ma et al. 2024): returns a = 127 / max(max|x|, 1e-5) and
      * writes clip(round_half_even(x * a), -128, 127), the product rounded to float32 first. With a
      * NaN among the x, a is NaN and all codes are 0; with an infinity, a is 0 and so are they. */

@@ -354,6 +354,7 @@ const struct bc_kernels bc_kernels_avx2 = {
     .dots_f32 = bc_avx2_dots_f32,
     .dots_f16 = bc_avx2_dots_f16,
     .axpy = bc_avx2_axpy,
+    .sums_f32 = bc_avx2_sums_f32,
     .quantize_i8 = bc_avx2_quantize_i8,
     .trit_dots = bc_avx2_trit_dots,
     .plane_dots = bc_avx2_plane_dots,

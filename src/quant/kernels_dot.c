@@ -68,6 +68,17 @@ void bc_scalar_axpy(float factor, const float *x, size_t n, float *y)
         y[i] += factor * x[i];
 }
 
+void bc_scalar_sums_f32(const struct bc_f32_sums *s)
+{
+    for (size_t v = 0; v < s->n_sums; v++) {
+        float *const out = s->out + v * s->out_stride;
+        for (size_t c = 0; c < s->width; c++)
+            out[c] = 0;
+        for (size_t i = 0; i < s->n; i++)
+            bc_scalar_axpy(s->f[v * s->f_stride + i], s->x + i * s->x_stride, s->width, out);
+    }
+}
+
 /* ---- activations ---- */
 
 /* Adding 1.5 * 2^23 leaves no bits for a fraction: the sum is rounded half to even. Values that

@@ -185,6 +185,70 @@ AVX2_DOT void bc_avx2_axpy(float factor, const float *x, size_t n, float *y)
     bc_scalar_axpy(factor, x + i, n - i, y + i);
 }
 
+AVX2_DOT static inline __m256 add_product(__m256 sum, __m256 factor, const float *x)
+{
+    return _mm256_add_ps(sum, _mm256_mul_ps(factor, _mm256_loadu_ps(x)));
+}
+
+/* 32 columns of one sum, in registers from beginning to end. */
+AVX2_DOT static void sum_32(const float *f, const float *x, size_t x_stride, size_t n, float *out)
+{
+    __m256 a = _mm256_setzero_ps(), b = a, c = a, d = a;
+    for (size_t i = 0; i < n; i++, x += x_stride) {
+        const __m256 factor = _mm256_broadcast_ss(f + i);
+        a = add_product(a, factor, x);
+        b = add_product(b, factor, x + 8);
+        c = add_product(c, factor, x + 16);
+        d = add_product(d, factor, x + 24);
+    }
+    _mm256_storeu_ps(out, a);
+    _mm256_storeu_ps(out + 8, b);
+    _mm256_storeu_ps(out + 16, c);
+    _mm256_storeu_ps(out + 24, d);
+}
+
+/* Two sums of 16 columns: each load serves two products. */
+AVX2_DOT static void sums_2x16(const struct bc_f32_sums *s, const float *f, const float *x,
+                               float *out)
+{
+    const float *const g = f + s->f_stride;
+    __m256 a = _mm256_setzero_ps(), b = a, c = a, d = a;
+    for (size_t i = 0; i < s->n; i++, x += s->x_stride) {
+        const __m256 first = _mm256_broadcast_ss(f + i), second = _mm256_broadcast_ss(g + i);
+        a = add_product(a, first, x);
+        b = add_product(b, first, x + 8);
+        c = add_product(c, second, x);
+        d = add_product(d, second, x + 8);
+    }
+    _mm256_storeu_ps(out, a);
+    _mm256_storeu_ps(out + 8, b);
+    _mm256_storeu_ps(out + s->out_stride, c);
+    _mm256_storeu_ps(out + s->out_stride + 8, d);
+}
+
+void bc_avx2_sums_f32(const struct bc_f32_sums *s)
+{
+    size_t c = 0;
+    for (; c + 32 <= s->width; c += 32) {
+        for (size_t v = 0; v < s->n_sums; v++) {
+            const float *f = s->f + v * s->f_stride;
+            float *out = s->out + v * s->out_stride + c;
+            if (v + 1 < s->n_sums) {
+                sums_2x16(s, f, s->x + c, out);
+                sums_2x16(s, f, s->x + c + 16, out + 16);
+                v++;
+            } else {
+                sum_32(f, s->x + c, s->x_stride, s->n, out);
+            }
+        }
+    }
+    struct bc_f32_sums rest = *s;
+    rest.x += c;
+    rest.width -= c;
+    rest.out += c;
+    if (rest.width > 0) bc_scalar_sums_f32(&rest);
+}
+
 /* ---- activations ---- */
 
 /* Eight rounded and clipped products; the conversion rounds half to even. NaN becomes 0. */
@@ -428,14 +492,46 @@ struct row_kernel {
     __m128i (*rows)(const uint8_t *w, size_t stride, size_t n, const int8_t *x);
 };
 
+/* The sums of four vectors of n activations, a multiple of 32, read side by side. */
+AVX2_DOT static __m128i activation_sums_4(size_t n, const int8_t *x, size_t stride)
+{
+    const __m256i ones = _mm256_set1_epi8(1);
+    struct four sum = no_four();
+    for (size_t i = 0; i < n;) {
+        struct four pairs = no_four();
+        for (size_t step = 0; step < BC_DOT_FLUSH && i < n; step++, i += 32)
+            pairs = add_pairs_4(pairs, ones, x + i, stride);
+        sum = flush_4(sum, pairs);
+    }
+    return fold_4(sum);
+}
+
+/* Adds four rows' products with four vectors, a register a row, to out: a row of it a vector. */
+AVX2_DOT static inline void add_4x4(__m128i a, __m128i b, __m128i c, __m128i d, int32_t *out,
+                                    size_t stride)
+{
+    const __m128i ab = _mm_unpacklo_epi32(a, b), cd = _mm_unpacklo_epi32(c, d);
+    const __m128i ab2 = _mm_unpackhi_epi32(a, b), cd2 = _mm_unpackhi_epi32(c, d);
+    const __m128i turned[4] = {_mm_unpacklo_epi64(ab, cd), _mm_unpackhi_epi64(ab, cd),
+                               _mm_unpacklo_epi64(ab2, cd2), _mm_unpackhi_epi64(ab2, cd2)};
+    for (size_t v = 0; v < 4; v++)
+        bc_store_16(out + v * stride, _mm_add_epi32(bc_load_16(out + v * stride), turned[v]));
+}
+
 AVX2_DOT static void add_dots_4(const struct bc_i8_dots *d, const struct row_kernel *kernel,
                                 size_t n, const int8_t *x, int32_t *out)
 {
-    int32_t sums[4], dots[4];
-    for (size_t v = 0; v < 4; v++)
-        sums[v] = bc_avx2_sum_i8(x + v * d->x_stride, d->n);
-    const __m128i offsets = bc_load_16(sums);
-    for (size_t r = 0; r < d->n_rows; r++) {
+    const __m128i offsets = activation_sums_4(d->n, x, d->x_stride);
+    __m128i rows[4];
+    int32_t dots[4];
+    size_t r = 0;
+    for (; r + 4 <= d->n_rows; r += 4) {
+        for (size_t i = 0; i < 4; i++)
+            rows[i] = _mm_sub_epi32(kernel->four(d->w + (r + i) * d->w_stride, n, x, d->x_stride),
+                                    offsets);
+        add_4x4(rows[0], rows[1], rows[2], rows[3], out + r, d->out_stride);
+    }
+    for (; r < d->n_rows; r++) {
         const __m128i codes = kernel->four(d->w + r * d->w_stride, n, x, d->x_stride);
         bc_store_16(dots, _mm_sub_epi32(codes, offsets));
         for (size_t v = 0; v < 4; v++)

@@ -10,8 +10,8 @@
 /* By attribute, so that the files need no flags of their own. */
 #define AVX2_DOT __attribute__((target("avx2,bmi2,popcnt,f16c")))
 
-/* So many sums of two products may meet in 16 bits: 32 * 3 * 128 * 2 < 32768. */
-enum { BC_DOT_FLUSH = 32 };
+/* So many sums of two products may meet in 16 bits: 40 * 3 * 128 * 2 < 32768. */
+enum { BC_DOT_FLUSH = 40 };
 
 AVX2_DOT static inline __m256i bc_load_32(const void *p)
 {

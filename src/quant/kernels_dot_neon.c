@@ -105,6 +105,38 @@ void bc_neon_axpy(float factor, const float *x, size_t n, float *y)
     bc_scalar_axpy(factor, x + i, n - i, y + i);
 }
 
+/* 16 columns of one sum, in registers from beginning to end. */
+static void sum_16(const float *f, const float *x, size_t x_stride, size_t n, float *out)
+{
+    float32x4_t a = vdupq_n_f32(0), b = a, c = a, d = a;
+    for (size_t i = 0; i < n; i++, x += x_stride) {
+        const float32x4_t factor = vdupq_n_f32(f[i]);
+        a = vaddq_f32(a, vmulq_f32(factor, vld1q_f32(x)));
+        b = vaddq_f32(b, vmulq_f32(factor, vld1q_f32(x + 4)));
+        c = vaddq_f32(c, vmulq_f32(factor, vld1q_f32(x + 8)));
+        d = vaddq_f32(d, vmulq_f32(factor, vld1q_f32(x + 12)));
+    }
+    vst1q_f32(out, a);
+    vst1q_f32(out + 4, b);
+    vst1q_f32(out + 8, c);
+    vst1q_f32(out + 12, d);
+}
+
+void bc_neon_sums_f32(const struct bc_f32_sums *s)
+{
+    size_t c = 0;
+    for (; c + 16 <= s->width; c += 16) {
+        for (size_t v = 0; v < s->n_sums; v++)
+            sum_16(s->f + v * s->f_stride, s->x + c, s->x_stride, s->n,
+                   s->out + v * s->out_stride + c);
+    }
+    struct bc_f32_sums rest = *s;
+    rest.x += c;
+    rest.width -= c;
+    rest.out += c;
+    if (rest.width > 0) bc_scalar_sums_f32(&rest);
+}
+
 /* ---- activations ---- */
 
 /* Four codes; the conversion rounds half to even and makes NaN 0. */

@@ -302,6 +302,7 @@ const struct bc_kernels bc_kernels_neon = {
     .dots_f32 = bc_neon_dots_f32,
     .dots_f16 = bc_neon_dots_f16,
     .axpy = bc_neon_axpy,
+    .sums_f32 = bc_neon_sums_f32,
     .quantize_i8 = bc_neon_quantize_i8,
     .trit_dots = bc_neon_trit_dots,
     .plane_dots = bc_neon_plane_dots,

@@ -154,6 +154,34 @@ static bool compare_axpy(const struct bc_kernels *row, struct buffers *b, size_t
     return same_floats(expected, actual, n + 1);
 }
 
+/* Sums of n_x rows of width n, n_sums of them with factors of their own, against axpy. */
+static bool compare_sums(const struct bc_kernels *row, struct buffers *b, size_t n, size_t n_x,
+                         size_t n_sums)
+{
+    static float expected[4 * (MAX_N + 1)], actual[4 * (MAX_N + 1)];
+    const size_t x_size = n_x == 0 ? 0 : (n_x - 1) * STRIDE + n;
+    const struct bc_f32_sums s = {.f = (const float *)(const void *)guard_end(&b->w, 4 * 16),
+                                  .f_stride = 2,
+                                  .n_sums = n_sums,
+                                  .x = (const float *)(const void *)guard_end(&b->x, 4 * x_size),
+                                  .x_stride = STRIDE,
+                                  .n = n_x,
+                                  .width = n,
+                                  .out = actual,
+                                  .out_stride = n + 1};
+    for (size_t i = 0; i < 4 * (n + 1); i++)
+        expected[i] = actual[i] = CANARY;
+    for (size_t v = 0; v < n_sums; v++) {
+        float *const to = expected + v * s.out_stride;
+        for (size_t c = 0; c < n; c++)
+            to[c] = 0;
+        for (size_t i = 0; i < n_x; i++)
+            scalar->axpy(s.f[v * s.f_stride + i], s.x + i * STRIDE, n, to);
+    }
+    row->sums_f32(&s);
+    return same_floats(expected, actual, 4 * (n + 1));
+}
+
 static bool compare_quantize(const struct bc_kernels *row, struct buffers *b, size_t n)
 {
     static int8_t expected[MAX_N + 1], actual[MAX_N + 1];
@@ -183,6 +211,7 @@ static bool compare_floats(const struct bc_kernels *row, struct buffers *b, char
             bool equal = compare_axpy(row, b, n) && compare_quantize(row, b, n);
             for (size_t i = n <= SHORT ? 0 : FIRST_LONG; i < N_COUNTS && equal; i++)
                 equal = compare_dots_f32(row, b, n, counts[i].n_rows, counts[i].n_x) &&
+                        compare_sums(row, b, n, counts[i].n_rows, counts[i].n_x % 5) &&
                         compare_dots_f16(row, b, n, counts[i].n_rows, counts[i].n_x);
             if (equal) continue;
             snprintf(why, why_size, "float products of row %s differ from scalar, n %zu, kind %d",
