@@ -9,6 +9,7 @@
 #include "bitconv/sparse.h"
 #include "bitconv/tokenize.h"
 #include "cmd.h"
+#include "id_list.h"
 #include "sparse_view.h"
 #include "text_lines.h"
 
@@ -112,22 +113,10 @@ static enum bitconv_status add_file(struct texts *t, const struct bitconv_tokeni
     return BITCONV_OK;
 }
 
-/* "1,2,3" */
 static enum bitconv_status add_list(struct texts *t, const char *list, struct bitconv_error *err)
 {
     struct bitconv_ids ids = {0};
-    enum bitconv_status status = BITCONV_OK;
-    for (const char *at = list; *at != '\0' && status == BITCONV_OK;) {
-        const size_t n = strspn(at, "0123456789");
-        if (n == 0 || n > 9 || (at[n] != ',' && at[n] != '\0'))
-            status =
-                bc_fail(err, BITCONV_E_ARG, "--tokens: \"%s\" is not a list of ids (1,2,3)", list);
-        else if (!bc_grow((void **)&ids.ids, &ids.cap, ids.n, sizeof *ids.ids))
-            status = bc_fail_nomem(err, "texts");
-        else
-            ids.ids[ids.n++] = (uint32_t)strtoul(at, NULL, 10);
-        at += n + (at[n] == ',');
-    }
+    enum bitconv_status status = id_list_parse("--tokens", list, &ids, err);
     if (status == BITCONV_OK) status = add_ids(t, ids.ids, ids.n, err);
     bitconv_ids_release(&ids);
     return status;

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT
  * bitconv tokenize: texts to token ids and back, and the hash of a pre-tokenizer. */
 #include <inttypes.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/utf8.h"
 #include "bitconv/tokenize.h"
 #include "cmd.h"
+#include "id_list.h"
 #include "model_run.h"
 #include "text_lines.h"
 #include "tokenize_view.h"
@@ -119,11 +119,8 @@ static int decode_ids(struct ui *ui, const struct globals *globals, const struct
     struct bitconv_error err = {0};
     struct bc_buf out = {0};
     int status;
-    if (!model_parse_ids(s->decode, &ids)) {
-        status =
-            ui_usage(ui, "tokenize", "--decode: \"%s\" is not a list of ids (1,2,3)", s->decode);
-    } else if (bitconv_tokenizer_decode(tok, ids.ids, ids.n, s->no_special, &text, &err) !=
-               BITCONV_OK) {
+    if (id_list_parse("--decode", s->decode, &ids, &err) != BITCONV_OK ||
+        bitconv_tokenizer_decode(tok, ids.ids, ids.n, s->no_special, &text, &err) != BITCONV_OK) {
         status = ui_fail(ui, &err);
     } else {
         put_text(globals, &text, &out);

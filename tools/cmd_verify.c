@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT
  * bitconv verify: the proofs that a file is sound and holds what its checkpoint says. */
-#include <errno.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "cmd.h"
+#include "id_list.h"
 #include "report.h"
 #include "verify_view.h"
 
@@ -163,21 +163,18 @@ static struct bitconv_convert_options conversion(const struct settings *s)
     return told;
 }
 
-/* "1,2,3" as ids, which are freed by the caller; false when it is no such list. */
-static bool parse_tokens(const char *text, int32_t **ids, size_t *n)
+/* The ids of --tokens, which the caller frees. */
+static enum bitconv_status parse_tokens(const char *text, struct forwarding *out,
+                                        struct bitconv_error *err)
 {
-    size_t cap = 0;
-    for (;; text++) {
-        char *end = NULL;
-        errno = 0;
-        const long id = strtol(text, &end, 10);
-        if (*text < '0' || *text > '9' || errno != 0 || id > INT32_MAX) return false;
-        if (!bc_grow((void **)ids, &cap, *n, sizeof **ids)) return false;
-        (*ids)[(*n)++] = (int32_t)id;
-        text = end;
-        if (*text == '\0') return true;
-        if (*text != ',') return false;
-    }
+    struct bitconv_ids ids = {0};
+    enum bitconv_status status = id_list_parse("--tokens", text, &ids, err);
+    if (status == BITCONV_OK) out->tokens = bc_alloc_array(ids.n, sizeof *out->tokens);
+    if (status == BITCONV_OK && out->tokens == NULL) status = bc_fail_nomem(err, "token ids");
+    for (size_t i = 0; status == BITCONV_OK && i < ids.n; i++)
+        out->tokens[out->n_tokens++] = (int32_t)ids.ids[i];
+    bitconv_ids_release(&ids);
+    return status;
 }
 
 static int verify(struct ui *ui, const struct globals *globals, const struct settings *s,
@@ -231,6 +228,7 @@ static int parse_forwarding(struct ui *ui, const struct settings *s, struct forw
                         : s->tokens != NULL    ? "--tokens"
                         : s->tolerance != NULL ? "--tolerance"
                                                : NULL;
+    struct bitconv_error err = {0};
     char *end = NULL;
     if (!s->forward && alone != NULL)
         return ui_usage(ui, "verify", "%s: only with --forward", alone);
@@ -245,8 +243,8 @@ static int parse_forwarding(struct ui *ui, const struct settings *s, struct forw
                             "--tolerance: '%s' is not a finite number that is not negative",
                             s->tolerance);
     }
-    if (s->tokens != NULL && !parse_tokens(s->tokens, &out->tokens, &out->n_tokens))
-        return ui_usage(ui, "verify", "--tokens: '%s' is not a list of ids (1,2,3)", s->tokens);
+    if (s->tokens != NULL && parse_tokens(s->tokens, out, &err) != BITCONV_OK)
+        return ui_fail(ui, &err);
     return 0;
 }
 

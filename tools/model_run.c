@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/json.h"
+#include "id_list.h"
 #include "text_lines.h"
 
 int model_check_usage(struct ui *ui, const char *command, const struct model_settings *s,
@@ -85,29 +86,13 @@ enum bitconv_status model_each_input(struct ui *ui, const struct model_settings 
     return BITCONV_OK;
 }
 
-bool model_parse_ids(const char *text, struct bitconv_ids *ids)
-{
-    while (*text != '\0') {
-        text += strspn(text, ", ");
-        if (*text == '\0') break;
-        const size_t n = strspn(text, "0123456789");
-        if (n == 0 || n > 9) return false;
-        if (!bc_grow((void **)&ids->ids, &ids->cap, ids->n, sizeof *ids->ids)) return false;
-        ids->ids[ids->n++] = (uint32_t)strtoul(text, NULL, 10);
-        text += n;
-    }
-    return true;
-}
-
 enum bitconv_status model_encode(const struct model_run *run, const struct model_input *input,
                                  model_encode_fn *encode, struct bitconv_ids *ids,
                                  struct bitconv_error *err)
 {
     ids->n = 0;
     if (input->text != NULL) return encode(run->tok, input->text, input->len, ids, err);
-    if (model_parse_ids(input->ids, ids) && ids->n > 0) return BITCONV_OK;
-    return bc_fail(err, BITCONV_E_ARG, "--tokens: \"%.64s\" is not a list of ids (1,2,3)",
-                   input->ids);
+    return id_list_parse("--tokens", input->ids, ids, err);
 }
 
 bool model_failed_input(enum bitconv_status status)
@@ -153,7 +138,8 @@ void model_put_input(struct bc_buf *out, const struct model_input *input)
         model_put_string(out, input->text, input->len);
     } else {
         bc_buf_puts(out, "\"ids\": ");
-        if (model_parse_ids(input->ids, &ids)) model_put_ids(out, &ids);
+        if (id_list_parse("--tokens", input->ids, &ids, NULL) == BITCONV_OK)
+            model_put_ids(out, &ids);
         bitconv_ids_release(&ids);
     }
 }

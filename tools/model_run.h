@@ -75,8 +75,6 @@ enum bitconv_status model_each_input(struct ui *ui, const struct model_settings 
                                      const char *const *args, size_t n_args, const char *progress,
                                      model_input_fn *fn, void *user, struct bitconv_error *err);
 
-/* Appends "1,2,3" (commas or blanks between); false when it is something else. */
-bool model_parse_ids(const char *text, struct bitconv_ids *ids);
 /* The ids of an input, replacing *ids: of a text by `encode`. */
 typedef enum bitconv_status model_encode_fn(const struct bitconv_tokenizer *tok, const char *text,
                                             size_t len, struct bitconv_ids *ids,
