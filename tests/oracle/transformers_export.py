@@ -6,7 +6,9 @@ transformers gave for the checkpoint itself. Skipped where transformers or torch
 
 usage: transformers_export.py BITCONV
 """
+import gzip
 import importlib.util
+import io
 import json
 import os
 import pathlib
@@ -111,7 +113,8 @@ def golden(scratch):
                         str(scratch / name)], check=True, stdout=subprocess.DEVNULL)
         logits = exported(scratch / name / "model", scratch / name)
         for prompt in json.loads((case / "forward.json").read_text())["prompts"]:
-            wanted = numpy.load(case / prompt["variants"]["int8"]["logits_last"]["file"])
+            packed = case / (prompt["variants"]["int8"]["logits_last"]["file"] + ".gz")
+            wanted = numpy.load(io.BytesIO(gzip.decompress(packed.read_bytes())))
             compare(name, logits(prompt["tokens"])[-1], torch.from_numpy(wanted.astype("float32")))
 
 
