@@ -2,6 +2,7 @@
  * Edit distances of short words. */
 #include "base/nearest.h"
 
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -10,6 +11,14 @@ enum { MAX_LEN = 63, MAX_DISTANCE = 3 };
 static size_t least(size_t a, size_t b)
 {
     return a < b ? a : b;
+}
+
+/* A letter and its capital are no different: types are shown as I2_S and given as i2_s. */
+static bool same(char a, char b)
+{
+    if (a >= 'A' && a <= 'Z') a = (char)(a - 'A' + 'a');
+    if (b >= 'A' && b <= 'Z') b = (char)(b - 'A' + 'a');
+    return a == b;
 }
 
 /* Optimal string alignment distance of words of at most MAX_LEN bytes: three rows of the table of
@@ -23,9 +32,9 @@ static size_t distance(const char *a, size_t n, const char *b, size_t m)
     for (size_t i = 1; i <= n; i++) {
         row[0] = i;
         for (size_t j = 1; j <= m; j++) {
-            const size_t replaced = last[j - 1] + (a[i - 1] != b[j - 1]);
+            const size_t replaced = last[j - 1] + !same(a[i - 1], b[j - 1]);
             row[j] = least(replaced, least(last[j], row[j - 1]) + 1);
-            if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1])
+            if (i > 1 && j > 1 && same(a[i - 1], b[j - 2]) && same(a[i - 2], b[j - 1]))
                 row[j] = least(row[j], before[j - 2] + 1);
         }
         size_t *const spare = before;

@@ -16,8 +16,8 @@ struct bc_nearest {
 
 /* Offers a word that would have been understood. Near is what up to three changes, about
  * one in three letters, turn into it: letters left out, put in, replaced, or exchanged with their
- * neighbour (optimal string alignment; Damerau 1964). The first of equally near ones is kept; words of more
- * than 63 bytes are near to nothing. */
+ * neighbour (optimal string alignment; Damerau 1964); a capital is its letter. The first of equally near
+ * ones is kept; words of more than 63 bytes are near to nothing. */
 void bc_nearest_offer(struct bc_nearest *nearest, const char *candidate);
 
 /* "" where nothing is near, else ": did you mean PREFIX and the word?", in `buf`, which is returned.

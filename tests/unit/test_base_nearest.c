@@ -31,7 +31,8 @@ static void distances(void **state)
         {"tq1", "tq1_0", 2},        {"tokneise", "tokenize", 2},
         {"reppakc", "repack", 2},   {"outtyp", "outtype", 1},
         {"bcos", "bitcos", 2},      {"llama-cpp", "llama.cpp", 1},
-        {"gnerrae", "generate", 3},
+        {"gnerrae", "generate", 3}, {"I2_S", "i2_s", 0},
+        {"TQ1", "tq1_0", 2},        {"Convetr", "convert", 1},
     };
     (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
