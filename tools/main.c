@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: MIT
  * The command-line tool: command table, help, dispatch, and the ending all commands share. */
 #include <errno.h>
+#include <poll.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/nearest.h"
 #include "bitconv/bitconv.h"
@@ -29,10 +31,11 @@ static void print_overview(void)
 
 static void print_command_help(const struct command *command)
 {
-    printf("usage: bitconv %s\n\n%s\n\noptions:\n", command->usage, command->summary);
-    opts_print_help(command->options);
+    printf("usage: bitconv %s\n\n%s\n", command->usage, command->summary);
+    if (command->options->name != NULL) printf("\noptions:\n");
+    opts_print_help(command->options, NULL);
     printf("\ngeneral:\n");
-    opts_print_help(global_options);
+    opts_print_help(global_options, command->options);
     printf("\nexamples:\n%s", command->examples);
 }
 
@@ -43,13 +46,22 @@ static const struct command *find_command(const char *name)
     return NULL;
 }
 
+/* Whether standard output is a pipe whose reader has seen enough (`| head`), which needs no words. */
+static bool reader_is_gone(void)
+{
+    struct pollfd out = {.fd = STDOUT_FILENO, .events = POLLOUT};
+    return poll(&out, 1, 0) == 1 && (out.revents & POLLERR) != 0;
+}
+
 /* A full disk behind a redirected stdout must not look like success. */
 static int finish(int status)
 {
-    const bool failed = ferror(stdout) != 0;
+    const bool failed = ferror(stdout) != 0, gone = reader_is_gone();
     errno = 0;
     if (fclose(stdout) != 0 || failed) {
-        fprintf(stderr, "bitconv: standard output: %s\n", errno ? strerror(errno) : "write error");
+        if (!gone)
+            fprintf(stderr, "bitconv: standard output: %s\n",
+                    errno ? strerror(errno) : "write error");
         return 2;
     }
     return status;

@@ -188,6 +188,12 @@ static bool is_option_name(const struct parser *p, const char *arg)
            find_row(global_options, arg + 2, strlen(arg + 2), 0) != NULL;
 }
 
+static const struct option_row *find_letter(const struct parser *p, char letter)
+{
+    const struct option_row *const row = find_row(p->rows, NULL, 0, letter);
+    return row != NULL ? row : find_row(global_options, NULL, 0, letter);
+}
+
 /* One option, `name` of `len` bytes or a letter; `inline_value` behind '=' or NULL. */
 static bool take_option(struct parser *p, const char *name, size_t len, char letter,
                         const char *inline_value)
@@ -212,6 +218,21 @@ static bool take_option(struct parser *p, const char *name, size_t len, char let
     return store(p, row, base, value);
 }
 
+/* The letters behind a '-': flags, "-f" or several, "-qf", then at most one with a value, which is
+ * the rest ("-n8", "-n=8") or the next argument ("-n 8"). */
+static bool take_letters(struct parser *p, const char *letters)
+{
+    for (; letters[0] != '\0'; letters++) {
+        const struct option_row *const row = find_letter(p, letters[0]);
+        const char *rest = letters[1] != '\0' ? letters + 1 : NULL;
+        if (row != NULL && row->kind == OPTION_FLAG && letters[1] != '=') rest = NULL;
+        if (letters[1] == '=') rest = letters + 2;
+        if (!take_option(p, NULL, 0, letters[0], rest)) return false;
+        if (row->kind != OPTION_FLAG) return true;
+    }
+    return true;
+}
+
 bool opts_parse(int argc, char **argv, const struct option_row *rows, size_t settings_size,
                 struct globals *globals, struct parsed *out, char *message, size_t message_size)
 {
@@ -233,8 +254,7 @@ bool opts_parse(int argc, char **argv, const struct option_row *rows, size_t set
             const size_t len = equal ? (size_t)(equal - arg - 2) : strlen(arg + 2);
             if (!take_option(&p, arg + 2, len, 0, equal ? equal + 1 : NULL)) return false;
         } else {
-            const char *const value = arg[2] == '=' ? arg + 3 : arg[2] != '\0' ? arg + 2 : NULL;
-            if (!take_option(&p, NULL, 0, arg[1], value)) return false;
+            if (!take_letters(&p, arg + 1)) return false;
         }
     }
     return true;
@@ -258,9 +278,10 @@ void opts_free(struct parsed *parsed)
     memset(parsed, 0, sizeof *parsed);
 }
 
-void opts_print_help(const struct option_row *rows)
+void opts_print_help(const struct option_row *rows, const struct option_row *instead)
 {
     for (; rows->name; rows++) {
+        if (find_row(instead, rows->name, strlen(rows->name), 0) != NULL) continue;
         char left[64];
         int used = rows->letter ? snprintf(left, sizeof left, "-%c, ", rows->letter)
                                 : snprintf(left, sizeof left, "    ");

@@ -70,7 +70,8 @@ void opts_free(struct parsed *parsed);
 /* Whether an argument is "--", or an option that every command understands. */
 bool opts_is_global(const char *arg);
 
-/* Prints rows as a help column of at most 80 characters. */
-void opts_print_help(const struct option_row *rows);
+/* Prints rows as a help column of at most 80 characters, without those that are in `instead` (NULL:
+ * none) under the same name. */
+void opts_print_help(const struct option_row *rows, const struct option_row *instead);
 
 #endif

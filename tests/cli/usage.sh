@@ -47,7 +47,11 @@ expect 0 bitconv tokenize m.gguf "--" --ids
 expect 0 bitconv generate m.gguf --prompt=--json -n 1
 expect 0 bitconv repack m.gguf --outtype t5 -o=equal.gguf
 [ -s equal.gguf ] || fail "-o=FILE"
-refused "--quiet takes no value" inspect m.gguf -qv
+refused "--quiet takes no value ('v')" inspect m.gguf -q=v
+refused "unknown option '-qx'" inspect m.gguf -qx
+refused "--outfile needs a value" convert "$models/bitnet" --outtype i2_s -fo
+expect 0 bitconv repack m.gguf --outtype t5 -qfoequal.gguf
+[ -s "$scratch/out" ] && fail "-qfoFILE is not quiet"
 refused "no command given" --threads 2
 refused "no command given" -q
 
@@ -56,6 +60,7 @@ for number in -1 1.5 x "" 1000001; do
     refused "not a whole number from 0 to 1000000" inspect m.gguf --threads "$number"
 done
 expect 0 bitconv inspect m.gguf --threads 0
+refused "did you mean i2_s?" convert "$models/bitnet" --outtype I2_S
 refused "from 1 to 1000000" sparse calibrate m.gguf -p a -o x.gguf --rank 0
 refused "from 1 to 1000000" dummy --arch bitnet --layers 0 --hidden 64 -o x
 refused "from 1 to 1000000" bench --pack i2_s -r 0

@@ -8,6 +8,7 @@ commands=$("$BITCONV_BIN" --help | sed -n '/^commands:/,/^$/s/^  \([a-z]*\) .*/\
 for command in $commands; do
     help=$("$BITCONV_BIN" "$command" --help)
     for part in "usage: bitconv $command" "options:" "general:" "examples:"; do
+        [ "$part $command" = "options: archs" ] && continue # which has none of its own
         grep -q "$part" <<<"$help" || { echo "$command --help: no '$part'"; bad=1; }
     done
     [ "$help" = "$("$BITCONV_BIN" help "$command")" ] || { echo "help $command differs from $command --help"; bad=1; }
