@@ -140,8 +140,7 @@ static enum bitconv_status write_line(struct embedding_run *r, const struct embe
     r->any_failed = r->any_failed || status != BITCONV_OK;
     *err = (struct bitconv_error){.status = BITCONV_OK};
     bc_buf_putc(&out, '\n');
-    status = out.failed ? bc_fail_nomem(err, "output") : BITCONV_OK;
-    ui_write(&out);
+    status = out.failed ? bc_fail_nomem(err, "output") : ui_stream(&out, err);
     bc_buf_release(&out);
     return status;
 }

@@ -58,10 +58,9 @@ static enum bitconv_status on_text(void *user, const char *text, size_t len,
     struct generating *g = user;
     generate_put_text(text, len, g->terminal, &g->out);
     if (g->out.failed) return bc_fail_nomem(err, "text");
-    ui_write(&g->out);
-    bc_buf_clear(&g->out);
-    (void)fflush(stdout); /* a failure stays in ferror and is said at the end */
-    return BITCONV_OK;
+    const enum bitconv_status status = ui_stream(&g->out, err);
+    (void)fflush(stdout); /* a failure stays in ferror: the next piece ends it */
+    return status;
 }
 
 static void say_statistics(struct generating *g, const struct bitconv_generation *r)
@@ -92,10 +91,7 @@ static enum bitconv_status write_record(struct generating *g, struct bitconv_err
 {
     if (g->as_lines) bc_buf_putc(&g->out, '\n');
     if (g->out.failed) return bc_fail_nomem(err, "output");
-    if (g->as_json) return BITCONV_OK;
-    ui_write(&g->out);
-    bc_buf_clear(&g->out);
-    return BITCONV_OK;
+    return g->as_json ? BITCONV_OK : ui_stream(&g->out, err);
 }
 
 /* In front of a record. */

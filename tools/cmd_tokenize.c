@@ -78,9 +78,7 @@ static enum bitconv_status encode_line(void *user, const struct text_line *line,
     else
         tokenize_json_line(e->tok, line->text, line->len, &e->ids, &e->out);
     if (e->out.failed) return bc_fail_nomem(err, "output");
-    ui_write(&e->out);
-    bc_buf_clear(&e->out);
-    return BITCONV_OK;
+    return ui_stream(&e->out, err);
 }
 
 static int encode_file(struct ui *ui, const struct settings *s, const struct bitconv_tokenizer *tok)

@@ -136,9 +136,10 @@ static int report(struct ui *ui, const struct globals *globals, const struct set
     if (status == 0 && s->report != NULL) status = write_report(ui, s, view);
     if (status != 0) return status;
     if (!view->it->ok) return fail_line(ui, view);
-    if (s->manifest != NULL &&
-        bitconv_manifest_write(view->it, s->manifest, s->force, &err) != BITCONV_OK)
+    if (s->manifest == NULL) return 0;
+    if (bitconv_manifest_write(view->it, s->manifest, s->force, &err) != BITCONV_OK)
         return ui_fail(ui, &err);
+    ui_wrote(ui, s->manifest);
     return 0;
 }
 

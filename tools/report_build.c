@@ -221,5 +221,7 @@ int report_write(struct ui *ui, const char *path, bool force, struct report *rep
     bc_free(report->tensors);
     report->tensors = NULL;
     if (refused != 0) return refused;
-    return err.status == BITCONV_OK ? 0 : ui_fail(ui, &err);
+    if (err.status != BITCONV_OK) return ui_fail(ui, &err);
+    ui_wrote(ui, path);
+    return 0;
 }

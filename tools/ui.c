@@ -11,6 +11,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/error.h"
 #include "base/utf8.h"
 
 enum { SHOWN_FINDINGS = 5 }; /* reasons for a refusal, without --verbose */
@@ -40,11 +41,17 @@ static void catch_signals(void)
     sigaction(SIGXFSZ, &ignore, NULL);
 }
 
+/* Whether it is a terminal that knows escape sequences. */
+static bool takes_escapes(int fd)
+{
+    const char *const term = getenv("TERM");
+    return isatty(fd) == 1 && !(term && strcmp(term, "dumb") == 0);
+}
+
 static bool wants_color(int fd)
 {
-    const char *term = getenv("TERM");
-    const char *no_color = getenv("NO_COLOR");
-    return isatty(fd) == 1 && !(no_color && no_color[0]) && !(term && strcmp(term, "dumb") == 0);
+    const char *const no_color = getenv("NO_COLOR");
+    return takes_escapes(fd) && !(no_color && no_color[0]);
 }
 
 static uint64_t now_ns(void)
@@ -166,7 +173,7 @@ void ui_init(struct ui *ui, const struct globals *globals)
     ui->color_out = wants_color(STDOUT_FILENO);
     ui->color_err = wants_color(STDERR_FILENO);
     ui->progress =
-        isatty(STDERR_FILENO) == 1 && !globals->quiet && !globals->no_progress && !globals->json;
+        takes_escapes(STDERR_FILENO) && !globals->quiet && !globals->no_progress && !globals->json;
     ui->sink.message = on_message;
     ui->sink.progress = on_progress;
     ui->sink.user = ui;
@@ -188,6 +195,8 @@ int ui_fail(struct ui *ui, const struct bitconv_error *err)
         print_line(ui, UI_RED, "", "interrupted");
         return 128 + (raised_signal ? (int)raised_signal : SIGINT);
     }
+    /* That standard output has failed is said at the end, once. */
+    if (err->status == BITCONV_E_IO && ferror(stdout) != 0) return 2;
     count_hidden_findings(ui);
     /* The only reason for a refusal has been said as a finding already: once is enough. */
     if (strcmp(err->text, ui->last_finding) != 0 || err->text[0] == '\0')
@@ -241,6 +250,25 @@ const char *ui_off(const struct ui *ui)
 void ui_write(const struct bc_buf *buf)
 {
     fwrite(bc_buf_str(buf), 1, buf->size, stdout);
+}
+
+enum bitconv_status ui_stream(struct bc_buf *buf, struct bitconv_error *err)
+{
+    ui_write(buf);
+    bc_buf_clear(buf);
+    if (ferror(stdout) == 0) return BITCONV_OK;
+    return bc_fail(err, BITCONV_E_IO, "standard output: write error");
+}
+
+void ui_wrote(const struct ui *ui, const char *path)
+{
+    if (ui->globals->json || ui->globals->quiet || ui_is_stdout(path)) return;
+    struct bc_buf line = {0};
+    bc_buf_puts(&line, "\nwrote ");
+    ui_cell(&line, path, 0, false);
+    bc_buf_putc(&line, '\n');
+    ui_write(&line);
+    bc_buf_release(&line);
 }
 
 int ui_finish(struct ui *ui, struct bc_buf *buf)

@@ -20,7 +20,7 @@ void text_list_release(struct text_list *list);
 struct ui {
     const struct globals *globals;
     bool color_out, color_err; /* a terminal, no NO_COLOR, TERM not dumb */
-    bool progress;             /* stderr is a terminal, not --quiet/--no-progress/--json */
+    bool progress;             /* the same of stderr, not --quiet/--no-progress/--json */
     bool progress_shown;
     uint64_t progress_start_ns, progress_last_ns;
     const char *progress_what;
@@ -56,6 +56,11 @@ bool ui_is_stdout(const char *path);
 /* Writes a buffer to stdout. Untrusted text must have been masked (bc_utf8_mask) or JSON-escaped
  * before. */
 void ui_write(const struct bc_buf *buf);
+/* The same for one of many pieces, and empties the buffer. BITCONV_E_IO once standard output has failed:
+ * nobody reads the rest, so there is no use in computing it. */
+enum bitconv_status ui_stream(struct bc_buf *buf, struct bitconv_error *err);
+/* "wrote PATH" behind a report, for a file beside it; nothing with --json or --quiet. */
+void ui_wrote(const struct ui *ui, const char *path);
 /* Writes a complete report and releases the buffer; returns the exit status: 0, or 2 after saying
  * that memory ran out while it was made. */
 int ui_finish(struct ui *ui, struct bc_buf *buf);

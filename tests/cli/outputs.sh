@@ -17,6 +17,29 @@ expect 0 convert --outfile "$out" --force
 no_litter "$scratch/dir" model.gguf
 cp "$out" "$scratch/good.gguf"
 
+# A reader that has seen enough is no news: nothing is said, but it is not done either. A full device is.
+python3 - "$BITCONV_BIN" "$scratch/good.gguf" <<'PY' || fail "a closed pipe is not passed over in silence"
+import os, subprocess, sys
+bitconv, model = sys.argv[1:]
+for arguments in (["archs"], ["inspect", model], ["inspect", model, "--json"]):
+    reading, writing = os.pipe()
+    os.close(reading)
+    run = subprocess.run([bitconv, *arguments], stdout=writing, stderr=subprocess.PIPE)
+    assert run.returncode == 2 and run.stderr == b"", (arguments, run.returncode, run.stderr)
+    os.close(writing)
+
+# Nor is more computed than is read: the input has no end.
+for arguments in (["tokenize", model], ["embed", model], ["generate", model, "-n", "2"]):
+    lines = subprocess.Popen(["yes", "hello"], stdout=subprocess.PIPE)
+    run = subprocess.Popen([bitconv, *arguments, "--file", "-"], stdin=lines.stdout, stdout=subprocess.PIPE,
+                           stderr=subprocess.PIPE)
+    lines.stdout.close()
+    assert run.stdout.readline().startswith(b"{"), arguments
+    run.stdout.close()
+    assert run.wait(timeout=60) == 2 and run.stderr.read() == b"", arguments
+    lines.wait()
+PY
+
 # Same input, same bytes, whatever the number of threads.
 for threads in 1 2 3 8; do
     expect 0 convert --outfile "$out" --force --threads "$threads"

@@ -11,7 +11,12 @@ count() { # count FILE TEXT WANTED
 }
 
 expect 0 "$BITCONV_BIN" convert "$models/bitnet" --outtype bitcos -o m.gguf --report c.html
+prints "wrote c.html"
 expect 0 "$BITCONV_BIN" inspect m.gguf --report i.html
+prints "wrote i.html"
+expect 0 "$BITCONV_BIN" inspect m.gguf --json --report j.html
+python3 -m json.tool "$scratch/out" >/dev/null || fail "--json with --report is no JSON"
+rm j.html
 expect 0 "$BITCONV_BIN" verify m.gguf --source "$models/bitnet" --report v.html
 linears=$("$BITCONV_BIN" inspect m.gguf --json | grep -c '"pack": "bitcos"')
 for page in c.html i.html v.html; do

@@ -69,6 +69,7 @@ prints "tokenizer.*: a text becomes"
 
 # Manifests.
 expect 0 verify "$model" --manifest "$scratch/manifest.json"
+prints "wrote $scratch/manifest.json"
 python3 -m json.tool "$scratch/manifest.json" >/dev/null || fail "the manifest is no JSON"
 cp "$model" "$scratch/renamed.gguf"
 expect 0 verify "$scratch/renamed.gguf" --against "$scratch/manifest.json"
