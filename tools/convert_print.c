@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/json.h"
+#include "view_text.h"
 
 enum { MAX_TYPES = 32, NAME_WIDTH = 32, NAME_WIDTH_ROUNDED = 22 };
 
@@ -115,10 +116,10 @@ static void put_trits(struct bc_buf *out, const struct bitconv_conversion *c)
         if (worst == NULL || t->relative_error > worst->relative_error) worst = t;
     }
     if (n == 0) return;
-    bc_buf_printf(out, "\n%zu ternary tensors, %.1f %% of their weights are zero; ", n_tensors,
-                  100.0 * zeros / (double)n);
+    bc_buf_printf(out, "\n%zu ternary tensor%s, %.1f %% of their weights are zero; ", n_tensors,
+                  view_plural(n_tensors), 100.0 * zeros / (double)n);
     if (worst->relative_error > 0.0) {
-        bc_buf_printf(out, "largest relative error %.3g\nin ", worst->relative_error);
+        bc_buf_printf(out, "largest relative error\n%.3g in ", worst->relative_error);
         ui_cell(out, worst->name, 0, false);
         bc_buf_puts(out, " (--verbose shows all tensors)\n");
     } else {
@@ -139,8 +140,8 @@ static const struct hint {
             "(bitconv.tensor.tile); mainline llama.cpp cannot load it"},
     {"TL2", "bitnet.cpp reads TL2 when built with kernels for the tiles of this file\n"
             "(bitconv.tensor.tile); mainline llama.cpp cannot load it"},
-    {"bitcos", "other programs list bitcos tensors as bytes; only bitconv computes with them"},
-    {"t5", "other programs list t5 tensors as bytes; only bitconv computes with them"},
+    {"bitcos", "only bitconv computes with bitcos tensors; other programs list them as bytes"},
+    {"t5", "only bitconv computes with t5 tensors; other programs list them as bytes"},
 };
 
 static void put_hint(struct bc_buf *out, const struct bitconv_conversion *c)
