@@ -11,7 +11,7 @@ extern "C" {
 #endif
 
 struct bitconv_verify_options {
-    const char *source;  /* checkpoint folder, or NULL */
+    const char *source;  /* checkpoint folder, or NULL; a GGUF only, as is forward: BITCONV_E_ARG */
     const char *against; /* manifest to compare with, or NULL */
     const char *dialect; /* overrides the dialect decision, or NULL */
     /* Kernel configuration (INI) by which TL1 and TL2 tensors were packed that do not state their

@@ -166,6 +166,15 @@ static enum bitconv_status run_proofs(struct bc_verifier *v, struct bitconv_erro
     return BITCONV_OK;
 }
 
+/* A proof that was asked for and is not to be had must not look like one that was given. */
+static enum bitconv_status check_asked(const struct bc_verifier *v, struct bitconv_error *err)
+{
+    const bool source = v->options->source != NULL;
+    if (v->container.gguf != NULL || (!source && !v->options->forward)) return BITCONV_OK;
+    return bc_fail(err, BITCONV_E_ARG, "%s: --%s proves something of a GGUF, this is %s", v->path,
+                   source ? "source" : "forward", container_noun(v));
+}
+
 static enum bitconv_status open_all(struct bc_verifier *v, struct bitconv_error *err)
 {
     bool known = false;
@@ -181,6 +190,7 @@ static enum bitconv_status open_all(struct bc_verifier *v, struct bitconv_error 
     if (opened == BITCONV_E_CORRUPT || opened == BITCONV_E_UNSUPPORTED) bc_source_blame(v, err);
     BC_TRY(opened);
     v->container = v->data->container;
+    BC_TRY(check_asked(v, err));
     BC_TRY(bc_pool_new(v->options->n_threads, &v->pool, err));
     return bc_result_list_tensors(v, err);
 }

@@ -67,6 +67,13 @@ stray=tokenizer.ggml.remove_extra_whitespaces=bool:true
 expect 1 verify "$scratch/stray.gguf" --source "$models/mixtral"
 prints "tokenizer.*: a text becomes"
 
+# A proof that was asked for and is not to be had is no success.
+for asked in --forward "--source $models/bitnet"; do
+    # shellcheck disable=SC2086
+    expect 2 verify "$models/bitnet" $asked
+    says "this is a checkpoint folder"
+done
+
 # Manifests.
 expect 0 verify "$model" --manifest "$scratch/manifest.json"
 prints "wrote $scratch/manifest.json"
