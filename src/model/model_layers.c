@@ -92,6 +92,25 @@ static void read_types(struct bc_loading *load, const struct bc_json *types, boo
     }
 }
 
+/* Classes whose layers are all of one kind do not read layer_types: a list that says otherwise is
+ * what a runtime that follows the class would not compute. */
+static void check_unread_types(struct bc_loading *load, uint32_t window, bool *local)
+{
+    const struct bc_arch_traits *traits = &load->model->arch->traits;
+    const bool all_local = traits->sliding == BC_SLIDING_ALL && window != 0;
+    if (traits->sliding != BC_SLIDING_ALL && traits->sliding != BC_SLIDING_NONE) return;
+    for (uint32_t i = 0; i < load->model->hp.n_layers; i++) {
+        if (local[i] == all_local) continue;
+        bc_finding(&load->findings, BITCONV_E_UNSUPPORTED,
+                   "%s: layer_types[%u] is \"%s\", but the %s classes do not read layer_types: "
+                   "they compute \"%s\" in every layer",
+                   load->config_path, (unsigned)i,
+                   local[i] ? "sliding_attention" : "full_attention", load->model->arch->name,
+                   all_local ? "sliding_attention" : "full_attention");
+        local[i] = all_local;
+    }
+}
+
 /* `full_attn_idxs`, the older form: the layers that are no convolutions. Beside layer_types it must
  * say the same. */
 static void read_attention_list(struct bc_loading *load, const struct bc_json *list, bool stated,
@@ -156,7 +175,9 @@ enum bitconv_status bc_model_read_layers(struct bc_loading *load, struct bitconv
     if (local == NULL || (traits->conv_layers && conv == NULL))
         return bc_fail_nomem(err, "layer types");
     if (types != NULL) {
+        const size_t before = load->findings.n;
         read_types(load, types, local, conv);
+        if (load->findings.n == before) check_unread_types(load, window, local);
     } else {
         const uint64_t every =
             count_or(load, "sliding_window_pattern", count_or(load, "_sliding_window_pattern", 6));

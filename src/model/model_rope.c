@@ -21,6 +21,7 @@ static const char *const list_keys[N_LISTS] = {"long_factor", "short_factor"};
 struct rope {
     bool has_theta, has_type;
     bool bad_theta; /* a finding already: no default is taken instead */
+    bool bad_type;  /* likewise: what belongs to the type is not looked at */
     double theta;
     enum bc_rope_scaling type;
     bool has[N_NUMBERS];
@@ -77,7 +78,7 @@ static void read_type(struct bc_loading *load, const char *where, const struct b
                load->model->arch->name,
                load->model->arch->traits.longrope ? "default, longrope"
                                                   : "default, linear, llama3, yarn");
-    out->has_type = true;
+    out->bad_type = true;
 }
 
 static bool positive(const struct bc_json *node, double *out)
@@ -191,6 +192,7 @@ static void merge(struct bc_loading *load, struct rope *into, const struct rope 
     into->has_theta = into->has_theta || from->has_theta;
     into->bad_theta = into->bad_theta || from->bad_theta;
     into->has_type = into->has_type || from->has_type;
+    into->bad_type = into->bad_type || from->bad_type;
     for (size_t i = 0; i < N_NUMBERS; i++) {
         if (into->has[i] && from->has[i] && into->number[i] != from->number[i])
             contradiction(load, number_keys[i], into->number[i], from->number[i]);
@@ -311,6 +313,7 @@ static enum bitconv_status store_scaling(struct bc_loading *load, struct rope *r
                                          struct bitconv_error *err)
 {
     struct bc_hparams *hp = &load->model->hp;
+    if (rope->bad_type) return BITCONV_OK; /* a finding already */
     hp->rope_scaling = rope->type;
     for (size_t i = 0; i < N_LISTS && rope->type != BC_ROPE_LONGROPE; i++)
         if (rope->list[i] != NULL)

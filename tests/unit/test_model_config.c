@@ -196,6 +196,12 @@ static void rope_contradictions_are_refused(void **state)
     };
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
         model_fixture_refuse(f, bad[i][0], bad[i][1]);
+    /* of an unknown type nothing else is said */
+    model_fixture_refuse(f,
+                         LLAMA ",\"rope_parameters\":{\"rope_type\":\"dynamic\",\"factor\":2,"
+                               "\"rope_theta\":1e4}",
+                         "RoPE type \"dynamic\" is not supported");
+    assert_false(model_fixture_said(f, "no effect"));
     /* a base that is no number is not a missing one */
     model_fixture_refuse(f, LLAMA ",\"rope_theta\":\"10000\"", "rope_theta: wanted a positive");
     assert_false(model_fixture_said(f, "missing"));
@@ -397,6 +403,30 @@ static void layer_types_decide(void **state)
 #undef G
 }
 
+/* Mistral's and Llama's classes compute one kind of layer, whatever the list says. */
+static void layer_types_that_classes_do_not_read(void **state)
+{
+    struct model_fixture *const f = with(state, &bc_arch_mistral);
+#define TYPES(a, b) ",\"sliding_window\":8,\"layer_types\":[\"" a "\",\"" b "\"]"
+#define FULL        "full_attention"
+#define LOCAL       "sliding_attention"
+#define MISTRAL                                                                                    \
+    "\"architectures\":[\"MistralForCausalLM\"],\"hidden_act\":\"silu\"," COUNTS TIED THETA
+    model_fixture_accept(f, MISTRAL TYPES(LOCAL, LOCAL));
+    assert_true(f->model->hp.layer_is_local[0] && f->model->hp.layer_is_local[1]);
+    model_fixture_refuse(f, MISTRAL TYPES(LOCAL, FULL),
+                         "layer_types[1] is \"full_attention\", but the mistral classes do not");
+    model_fixture_load_family(f, &bc_arch_llama, LLAMA THETA TYPES(FULL, FULL));
+    assert_int_equal(f->model->hp.sliding_window, 0);
+    model_fixture_refuse(f, LLAMA THETA TYPES(LOCAL, FULL),
+                         "they compute \"full_attention\" in every layer");
+    assert_false(model_fixture_said(f, "there is no sliding window"));
+#undef TYPES
+#undef FULL
+#undef LOCAL
+#undef MISTRAL
+}
+
 static void gemma_facts_are_read(void **state)
 {
     struct model_fixture *const f = with(state, &bc_arch_gemma3);
@@ -407,6 +437,9 @@ static void gemma_facts_are_read(void **state)
     assert_true(f->model->hp.final_softcap == 30 && f->model->hp.attn_softcap == 0);
     assert_false(f->model->hp.causal);
     assert_true(f->model->embedding_model);
+    /* transformers' attention does not apply it */
+    model_fixture_refuse(f, GEMMA ",\"attn_logit_softcapping\":50",
+                         "attn_logit_softcapping: changes what the model computes; for the gemma3");
 }
 
 /* field case 30, and what else quantization_config may say */
@@ -615,6 +648,7 @@ int main(void)
         TEST(activations_are_checked),
         TEST(sliding_windows_follow_the_class),
         TEST(layer_types_decide),
+        TEST(layer_types_that_classes_do_not_read),
         TEST(gemma_facts_are_read),
         TEST(quantization_configs),
         TEST(training_follows_class_and_marks),

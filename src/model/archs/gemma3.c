@@ -19,11 +19,6 @@ static const struct bc_arch_hparam hparams[] = {
      BC_F32,
      BC_ABSENT_DEFAULT,
      256},
-    {{"attn_logit_softcapping"},
-     offsetof(struct bc_hparams, attn_softcap),
-     BC_F32,
-     BC_ABSENT_QUIET,
-     0},
     {{"final_logit_softcapping"},
      offsetof(struct bc_hparams, final_softcap),
      BC_F32,
@@ -60,6 +55,10 @@ static const struct bc_arch_tensor tensors[] = {
 
 static const char *const ignored[] = {NULL};
 
+/* The configuration class has the setting, but no runtime's attention of this family applies it. */
+static const struct bc_config_fixed fixed[] = {{"attn_logit_softcapping", NULL, 0},
+                                               {NULL, NULL, 0}};
+
 const struct bc_arch bc_arch_gemma3 = {
     .name = "gemma3",
     .classes = {{"Gemma3ForCausalLM", "gemma3_text", false}, {"Gemma3TextModel", NULL, true}},
@@ -72,6 +71,7 @@ const struct bc_arch bc_arch_gemma3 = {
     .key_order =
         {[BC_TARGET_BITNET] = bc_keys_embedding, [BC_TARGET_LLAMA_CPP] = bc_keys_llama_cpp},
     .ignored = ignored,
+    .fixed = fixed,
     .graph = {.scaled_embedding = true},
     .traits = {.embedding_family = true,
                .norm_plus_one = true,
