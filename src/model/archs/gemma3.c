@@ -55,7 +55,7 @@ static const struct bc_arch_tensor tensors[] = {
 
 static const char *const ignored[] = {NULL};
 
-/* The configuration class has the setting, but no runtime's attention of this family applies it. */
+/* The configuration class has the setting, but the attention of the model class ignores it. */
 static const struct bc_config_fixed fixed[] = {{"attn_logit_softcapping", NULL, 0},
                                                {NULL, NULL, 0}};
 
