@@ -135,7 +135,9 @@ static int run(struct ui *ui, const struct globals *globals, const void *setting
     s.options.n_meta = s.meta.n;
     s.options.n_threads = globals->threads;
     s.options.cpu = globals->cpu;
-    if (s.report != NULL && report_check_target(ui, s.report, s.options.force) != 0) return 2;
+    if (s.report != NULL &&
+        report_check_target(ui, s.report, s.options.outfile, s.options.force) != 0)
+        return 2;
     if (s.check) return check(ui, args[0], &s.options);
     if (bitconv_convert(args[0], &s.options, &ui->sink, &c, &err) != BITCONV_OK)
         return ui_fail(ui, &err);

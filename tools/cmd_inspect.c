@@ -120,7 +120,7 @@ static int run(struct ui *ui, const struct globals *globals, const void *setting
         .n_threads = globals->threads,
         .cpu = globals->cpu,
     };
-    if (s->report != NULL && report_check_target(ui, s->report, s->force) != 0) return 2;
+    if (s->report != NULL && report_check_target(ui, s->report, NULL, s->force) != 0) return 2;
     if (bitconv_inspect(args[0], &inspect, &ui->sink, &it, &err) != BITCONV_OK)
         return ui_fail(ui, &err);
     int status = show(ui, globals, s, it);

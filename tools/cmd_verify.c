@@ -208,7 +208,8 @@ static int verify(struct ui *ui, const struct globals *globals, const struct set
     if (s->manifest != NULL &&
         bitconv_manifest_check_target(s->manifest, s->force, &err) != BITCONV_OK)
         return ui_fail(ui, &err);
-    if (s->report != NULL && report_check_target(ui, s->report, s->force) != 0) return 2;
+    if (s->report != NULL && report_check_target(ui, s->report, s->manifest, s->force) != 0)
+        return 2;
     if (bitconv_verify(file, &verify_options, &sink, &result, &err) != BITCONV_OK) {
         status = unreadable(ui, &view, &err);
     } else {

@@ -67,9 +67,10 @@ bool report_scale_chart(const struct report *report, struct bc_buf *out); /* sca
 bool report_size_chart(const struct report *report, struct bc_buf *out);  /* bytes by part */
 
 /* Whether the page may be written there, asked before the work: refuses an existing file without
- * `force`, and with it one that is no HTML page. Then writes it, atomically, and releases the
+ * `force`, and with it one that is no HTML page, and the place of the command's `other` output
+ * (NULL: none), be it there already or not. Then writes it, atomically, and releases the
  * report. Both print the reason on failure and return the exit status. */
-int report_check_target(struct ui *ui, const char *path, bool force);
+int report_check_target(struct ui *ui, const char *path, const char *other, bool force);
 int report_write(struct ui *ui, const char *path, bool force, struct report *report);
 
 #endif

@@ -191,12 +191,15 @@ static bool is_page(const char *path)
     return page;
 }
 
-int report_check_target(struct ui *ui, const char *path, bool force)
+int report_check_target(struct ui *ui, const char *path, const char *other, bool force)
 {
     struct bitconv_error err = {0};
     const enum bc_path_kind kind = bc_path_kind(path);
     if (kind == BC_PATH_DIR)
         bc_fail(&err, BITCONV_E_ARG, "%s: is a folder: name the file of the report", path);
+    else if (other != NULL && bc_out_same(path, other))
+        bc_fail(&err, BITCONV_E_ARG,
+                "%s: the same file for the report and another output: name two", path);
     else if (kind == BC_PATH_FILE && !force)
         bc_fail(&err, BITCONV_E_ARG, "%s: exists already: use --force to replace it", path);
     else if (kind == BC_PATH_FILE && !is_page(path))
@@ -211,7 +214,7 @@ int report_write(struct ui *ui, const char *path, bool force, struct report *rep
     struct bitconv_error err = {0};
     struct bc_buf page = {0};
     /* The command may have written it meanwhile. */
-    const int refused = report_check_target(ui, path, force);
+    const int refused = report_check_target(ui, path, NULL, force);
     if (refused == 0 && report->tensors != NULL) report_html(report, &page);
     if (refused == 0 && (report->tensors == NULL || page.failed))
         bc_fail_nomem(&err, "the report");

@@ -60,6 +60,10 @@ enum bitconv_status bc_out_open(const char *path, const struct bc_out_options *o
 /* Whether bc_out_open would succeed: to be asked before long work. Leaves nothing behind. */
 enum bitconv_status bc_out_probe(const char *path, const struct bc_out_options *options,
                                  struct bitconv_error *err);
+/* Whether two outputs would be one file: the same name in the same folder behind their symlinks,
+ * whether anything is there yet or not. False where a folder is missing, which the opening of the
+ * output tells. Hard links are two outputs: a rename replaces one of them. */
+bool bc_out_same(const char *a, const char *b);
 /* Appends. Not for concurrent use. */
 enum bitconv_status bc_out_write(struct bc_out *out, const void *data, size_t size,
                                  struct bitconv_error *err);

@@ -172,6 +172,26 @@ enum bitconv_status bc_out_target_find(const char *path, const struct bc_out_opt
     return status;
 }
 
+bool bc_out_same(const char *a, const char *b)
+{
+    const char *const paths[2] = {a, b};
+    struct bc_out_target targets[2] = {{0}};
+    struct stat folders[2];
+    bool same = true;
+    for (size_t i = 0; i < 2; i++) {
+        char *resolved = NULL;
+        same = same && follow_links(paths[i], &resolved, &targets[i].direct, NULL) == BITCONV_OK &&
+               split(resolved, &targets[i], NULL) == BITCONV_OK &&
+               stat(targets[i].folder, &folders[i]) == 0;
+        bc_free(resolved);
+    }
+    same = same && folders[0].st_dev == folders[1].st_dev &&
+           folders[0].st_ino == folders[1].st_ino && strcmp(targets[0].base, targets[1].base) == 0;
+    bc_out_target_release(&targets[0]);
+    bc_out_target_release(&targets[1]);
+    return same;
+}
+
 void bc_out_target_release(struct bc_out_target *target)
 {
     bc_free(target->path);

@@ -62,7 +62,7 @@ static enum bitconv_status check_options(struct run *r, struct bitconv_error *er
                        "%s: a configuration serves one pack: say which, tl1 or tl2, or name a "
                        "folder instead",
                        o->ini);
-    if (o->ini != NULL && o->header != NULL && strcmp(o->ini, o->header) == 0)
+    if (o->ini != NULL && o->header != NULL && bc_out_same(o->ini, o->header))
         return bc_fail(err, BITCONV_E_ARG, "%s: the same file for configuration and header",
                        o->ini);
     if (o->dir != NULL && (o->ini != NULL || o->header != NULL))

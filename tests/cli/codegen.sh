@@ -148,4 +148,5 @@ refuses "one or the other was expected" --shapes 64x512 --pack tl1 -o out
 refuses "no arguments were expected" 64x64
 refuses "cannot be opened" --model nowhere.gguf
 refuses "the same file" --shapes 64x64 --pack tl1 --ini refused.h
+refuses "the same file" --shapes 64x64 --pack tl1 --ini ./refused.h
 finish

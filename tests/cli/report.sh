@@ -83,5 +83,23 @@ expect 2 "$BITCONV_BIN" inspect m.gguf --report .
 says 'is a folder'
 expect 2 "$BITCONV_BIN" inspect m.gguf --report no/such/folder.html
 one_line
+
+# two outputs of a command are two files, however they are written: said before the work
+ln -s not-yet.gguf link.gguf
+mkdir sub
+for other in two.gguf ./two.gguf sub/../two.gguf; do
+    expect 2 "$BITCONV_BIN" convert "$models/bitnet" --outtype f32 -o two.gguf --report $other
+    one_line
+    says 'the same file for the report and another output'
+done
+expect 2 "$BITCONV_BIN" convert "$models/bitnet" --outtype f32 -o link.gguf --report not-yet.gguf --force
+says 'the same file for the report and another output'
+expect 2 "$BITCONV_BIN" verify m.gguf --manifest two.json --report ./two.json
+says 'the same file for the report and another output'
+for file in two.gguf not-yet.gguf two.json; do
+    [ ! -e $file ] || fail "$file was written"
+done
+rm link.gguf
+rmdir sub
 no_litter . m.gguf n.gguf bad.gguf c.html i.html v.html dir.html bad.html n.html out err
 finish
