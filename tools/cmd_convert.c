@@ -122,10 +122,6 @@ static int run(struct ui *ui, const struct globals *globals, const void *setting
     struct bitconv_error err = {0};
     if (n_args != 1)
         return ui_usage(ui, "convert", "one checkpoint folder was expected, %zu given", n_args);
-    if (s.options.outtype == NULL && !s.options.vocab_only)
-        return ui_usage(ui, "convert",
-                        "--outtype is missing: f32, f16, bf16, q8_0, i2_s, tl1, tl2, bitcos, t5, "
-                        "tq1_0, tq2_0, q2_0, q1_0 or auto");
     if (s.allow_nonfinite != NULL && strcmp(s.allow_nonfinite, "zero") != 0)
         return ui_usage(ui, "convert", "--allow-nonfinite: '%s' is not zero", s.allow_nonfinite);
     if (s.check && s.report != NULL)

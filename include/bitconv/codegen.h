@@ -30,8 +30,9 @@ struct bitconv_codegen_options {
     const char *kernel_config; /* path of a kernel configuration (INI) */
     const char *pack;          /* "tl1", "tl2" or "both" (default) */
     /* The outputs. dir (default "."): kernel_config-tl1.ini, kernel_config-tl2.ini and
-     * bitconv_tl_kernels.h in that folder, which is made where it is missing. ini (one pack only) and header name
-     * the files instead; when only one of them is given, only that one is written. */
+     * bitconv_tl_kernels.h in that folder, which is made where it is missing. ini (one pack only)
+     * and header name the files instead; when only one of them is given, only that one is
+     * written. */
     const char *dir, *ini, *header;
     bool
         skip_misfits; /* leave out shapes that a pack cannot hold, with a warning, if any is left */

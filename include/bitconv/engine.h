@@ -14,7 +14,8 @@ extern "C" {
 /* Called with every intermediate result, in order of computation, on the thread that runs. `name` is
  * the tensor that gave it ("blk.3.attn_q", "blk.3.attn_norm"), or what it is: "embedding", "blk.3.attn"
  * (the heads' outputs), "blk.3.ffn_in" (what the feed-forward block reads), "blk.3.ffn_gated"
- * (act(gate) * up), "blk.3.ffn_act" (what ffn_down reads), "blk.3.ffn_experts" (their sum), "blk.3.out", "final_norm", "logits".
+ * (act(gate) * up), "blk.3.ffn_act" (what ffn_down reads), "blk.3.ffn_experts" (their sum),
+ * "blk.3.out", "final_norm", "logits".
  * `values` has n_tokens rows of `width` floats and is valid during the call. A status other than
  * BITCONV_OK stops the run. */
 typedef enum bitconv_status bitconv_observe_fn(void *user, const char *name, const float *values,

@@ -37,8 +37,8 @@ struct bitconv_repack_options {
  * asked pack: those that are in a pack already, and F32, F16 and BF16 tensors of linear weights whose
  * values have one magnitude. Trits and scales are kept bit for bit, but that block packs (tq1_0, ...)
  * without scale_tensor hold float16 scales, and F16, BF16 and Q8_0 round the weights:
- * bitconv_converted_tensor.scale_error tells what that loses. Blocks with scales of their own are kept in block packs. Before a byte is written every
- * such tensor is read through its pack's independent reader, and refused, by name, when its bytes are
+ * bitconv_converted_tensor.scale_error tells what that loses. Blocks with scales of their own are kept
+ * in block packs. Before a byte is written every such tensor is read through its pack's independent reader, and refused, by name, when its bytes are
  * not what the pack defines or not what the file states of itself; behind the writing the
  * fingerprints are compared. All other tensors and all metadata stay as they are, but for
  * general.file_type, general.alignment, split.* and bitconv.*. The output appears under its name only

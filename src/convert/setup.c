@@ -169,7 +169,8 @@ static enum bitconv_status find_outtype(const struct bitconv_convert_options *o,
     if (name == NULL) {
         struct bc_buf list = {NULL, 0, 0, false};
         list_outtypes(&list);
-        (void)bc_fail(err, BITCONV_E_ARG, "--outtype is missing, one of: %s", bc_buf_str(&list));
+        (void)bc_fail(err, BITCONV_E_ARG, "--outtype is missing, one of: %s, %s", bc_buf_str(&list),
+                      BC_OUTTYPE_AUTO);
         bc_buf_release(&list);
         return BITCONV_E_ARG;
     }

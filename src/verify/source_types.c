@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * Which type each tensor of a file should have, written down for the verifier without a look at convert's, so that the two can disagree. */
+ * Which type each tensor of a file should have, written down for the verifier without a look at
+ * convert's table, so that the two can disagree. (What is ternary at run time is the model's to say,
+ * for both.) */
 #include "verify/source_state.h"
 
 #include <string.h>
